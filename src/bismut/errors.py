@@ -1,0 +1,40 @@
+"""Errors of wrong use: what was wanted, what came, what to do.
+
+A numerical failure during a run is not here: it is an outcome (`ensembles.outcome`), because the other trajectories finish.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class BismutError(ValueError):
+    """Wrong input, noticed before anything runs."""
+
+
+class ShapeError(BismutError):
+    """An array or a structure of arrays has the wrong shape."""
+
+
+class DomainError(BismutError):
+    """A value lies outside the set it must belong to: off the group, not finite, not positive."""
+
+
+class DegenerateError(BismutError):
+    """A Lagrangian that does not determine the velocity from the momentum."""
+
+
+class PrecisionError(BismutError):
+    """Double precision was expected and JAX would have used single precision."""
+
+
+class SimulationError(RuntimeError):
+    """Trajectories failed and the caller asked for failures to be raised."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The sentence that offers the known name closest to a mistyped one, or lists them all."""
+    names = list(known)
+    close = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    if close:
+        return f"Did you mean {close[0]!r}?"
+    return f"Known: {', '.join(repr(name) for name in names)}." if names else "None are known."

@@ -1,0 +1,142 @@
+"""Wiener paths as functions.
+
+    ΔW_i(k) = √h ζ,    ζ = normal(seed, trajectory, step k, channel i)
+
+and of nothing else: not of how many trajectories run together, on what device, or in which order. One Threefry block serves four successive
+steps of one channel, so a loop over steps draws every fourth time and wastes nothing.
+
+    refinement   a path with substeps = n sums n fine increments a step: step h with n substeps and step h/n with 1 see one Brownian path
+    shift        path.shift(s) is the path seen from step s on, the base flow θ_s of the paper: shift(s).shift(t) = shift(s + t)
+    bounded      |ζ| ≤ A_h = √(4|ln h|), so that an implicit step exists almost surely; the change is below the order of the schemes
+"""
+
+from enum import IntEnum
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, UInt32
+
+from bismut.errors import DomainError
+from bismut.noise.gaussian import two_normals
+from bismut.noise.threefry import threefry
+
+PER_BLOCK = 4  # steps served by one block of the generator
+
+Index = tuple[UInt32[Array, "..."], UInt32[Array, "..."]]  # a 64-bit counter as (low, high) words, which exist without x64 too
+
+
+class Stream(IntEnum):
+    """What a random number is for; streams never share a number."""
+
+    increment = 0
+    start = 1
+    bath = 2
+    acceptance = 3
+
+
+def words(index: int | np.ndarray) -> Index:
+    """A non-negative 64-bit index (or an array of them) as a pair of 32-bit words."""
+    value = np.asarray(index, np.uint64)
+    return jnp.asarray((value & 0xFFFFFFFF).astype(np.uint32)), jnp.asarray((value >> np.uint64(32)).astype(np.uint32))
+
+
+def advance(index: Index, by: int | UInt32[Array, ""]) -> Index:
+    """index + by, with the carry into the high word; by is less than 2³²."""
+    low = index[0] + jnp.asarray(by, jnp.uint32)
+    return low, index[1] + (low < index[0]).astype(jnp.uint32)
+
+
+class Wiener(eqx.Module):
+    """Independent Wiener processes, one per channel, for every trajectory."""
+
+    seed: Index
+    offset: Index
+    substeps: int = eqx.field(static=True)
+    bounded: bool = eqx.field(static=True)
+
+    def __init__(self, seed: int = 0, *, substeps: int = 1, bounded: bool = False):
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
+            raise DomainError(f"seed must be a whole number from 0 to 2⁶⁴ − 1, but {seed!r} came.")
+        if isinstance(substeps, bool) or not isinstance(substeps, int) or substeps < 1:
+            raise DomainError(f"substeps must be a whole number ≥ 1, but {substeps!r} came.")
+        self.seed = words(int(seed))
+        self.offset = words(0)
+        self.substeps = substeps
+        self.bounded = bounded
+
+    def shift(self, steps: int) -> "Wiener":
+        """θ_s: the path as seen from step s on."""
+        if steps < 0:
+            raise DomainError(f"A path is shifted forward, but steps = {steps} came.")
+        here = (int(self.offset[1]) << 32) + int(self.offset[0])
+        return eqx.tree_at(lambda path: path.offset, self, words(here + int(steps)))
+
+    def increment(self, trajectory: Index, step: Index, channels: int, h, dtype=float, stream: Stream = Stream.increment) -> Float[Array, "... m"]:
+        """ΔW of one step, for one trajectory or an array of them; the channels are the last axis."""
+        if self.substeps == 1:
+            block = self.block(trajectory, step, channels, dtype, stream)
+            return self.scaled(self.pick(block, step), h)
+        return self.scaled(self._summed(trajectory, self._shifted(step), channels, dtype, stream), h)
+
+    def block(self, trajectory: Index, step: Index, channels: int, dtype=float, stream: Stream = Stream.increment) -> Float[Array, "4 ... m"]:
+        """The normals of the four steps that share a block with this one."""
+        return _block(self.seed, trajectory, self._shifted(step), channels, dtype, stream)
+
+    def pick(self, block: Float[Array, "4 ... m"], step: Index) -> Float[Array, "... m"]:
+        """The normals of one step out of its block."""
+        return block[self._shifted(step)[0] % PER_BLOCK]
+
+    def starts_block(self, step: Index):
+        """Whether a loop that reaches this step needs a new block."""
+        return self._shifted(step)[0] % PER_BLOCK == 0
+
+    def scaled(self, normals: Float[Array, "... m"], h) -> Float[Array, "... m"]:
+        """√h ζ, with ζ bounded if the path is."""
+        h = jnp.asarray(h, normals.dtype)
+        if self.bounded:
+            limit = jnp.sqrt(4 * jnp.maximum(jnp.abs(jnp.log(h)), 1.0))
+            normals = jnp.clip(normals, -limit, limit)
+        return jnp.sqrt(h) * normals
+
+    def _shifted(self, step: Index) -> Index:
+        low, high = advance(step, self.offset[0])
+        return low, high + self.offset[1]
+
+    def _summed(self, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Float[Array, "... m"]:
+        """The normalised sum of this step's fine normals."""
+        first = _times(step, self.substeps)
+
+        def add(j, total):
+            fine = advance(first, j.astype(jnp.uint32))
+            return total + _block(self.seed, trajectory, fine, channels, dtype, stream)[fine[0] % PER_BLOCK]
+
+        def add_block(j, total):
+            fine = advance(first, (PER_BLOCK * j).astype(jnp.uint32))
+            return total + jnp.sum(_block(self.seed, trajectory, fine, channels, dtype, stream), 0)
+
+        zero = jnp.zeros((*jnp.shape(trajectory[0]), channels), dtype)
+        whole = self.substeps % PER_BLOCK == 0
+        total = jax.lax.fori_loop(0, self.substeps // (PER_BLOCK if whole else 1), add_block if whole else add, zero)
+        return total * self.substeps**-0.5
+
+
+def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Float[Array, "4 ... m"]:
+    low, high = (step[0] >> np.uint32(2)) | (step[1] << np.uint32(30)), step[1] >> np.uint32(2)
+    channel = jnp.arange(channels, dtype=jnp.uint32)
+    key = (seed[0], seed[1], high, jnp.uint32(stream))
+    a, b, c, d = threefry(key, (trajectory[0][..., None], trajectory[1][..., None], low[..., None], channel))
+    return jnp.stack([*two_normals(a, b, dtype), *two_normals(c, d, dtype)])
+
+
+def _times(index: Index, n: int) -> Index:
+    """index · n modulo 2⁶⁴, for n below 2³²: schoolbook multiplication in 16-bit halves."""
+    low, high = index
+    n = np.uint32(n)
+    mask = np.uint32(0xFFFF)
+    a, b, c, d = low & mask, low >> np.uint32(16), n & mask, n >> np.uint32(16)
+    middle = b * c + ((a * c) >> np.uint32(16))
+    cross = (middle & mask) + a * d
+    carry = (middle >> np.uint32(16)) + (cross >> np.uint32(16)) + b * d
+    return low * n, high * n + carry

@@ -1,0 +1,64 @@
+"""The circle and the torus: angles added and wrapped to [−π, π].
+
+    q ⊕ v = wrap(q + v),    q1 ⊖ q0 = wrap(q1 − q0),    wrap(x) = x − 2π round(x/2π)
+
+The representative stays small, so angles lose no digits however often they wind. Who wants the winding number uses Euclidean(1).
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from bismut.errors import DomainError
+from bismut.spaces.euclidean import Flat
+
+_TURN = 2 * jnp.pi
+
+
+def wrap(x):
+    return x - _TURN * jnp.round(x / _TURN)
+
+
+class _Angles(Flat):
+    points_are = "angles"
+
+    def multiply(self, g, h):
+        return wrap(g + h)
+
+    def tau_inv(self, g):
+        return wrap(g)
+
+    def project(self, q):
+        return wrap(q)
+
+
+@dataclass(frozen=True)
+class Circle(_Angles):
+    """One angle. Points and velocities are numbers (arrays of shape ())."""
+
+    def origin(self, dtype=float):
+        return jnp.zeros((), dtype)
+
+    def random(self, key):
+        return jax.random.uniform(key, (), minval=-jnp.pi, maxval=jnp.pi)
+
+    def hint(self, shape):
+        return f"For {shape[0]} angles use Torus({shape[0]})." if len(shape) == 1 else ""
+
+
+@dataclass(frozen=True)
+class Torus(_Angles):
+    """n angles. Points and velocities are arrays of shape (n,)."""
+
+    n: int
+
+    def __post_init__(self):
+        if self.n < 1:
+            raise DomainError(f"Torus(n) needs n ≥ 1, but n = {self.n} came.")
+
+    def origin(self, dtype=float):
+        return jnp.zeros(self.n, dtype)
+
+    def random(self, key):
+        return jax.random.uniform(key, (self.n,), minval=-jnp.pi, maxval=jnp.pi)

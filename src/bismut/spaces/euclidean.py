@@ -1,0 +1,67 @@
+"""ℝⁿ:  q ⊕ v = q + v,  q1 ⊖ q0 = q1 − q0. The translation group; its bracket and dτ are trivial."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from bismut.errors import DomainError
+from bismut.spaces.space import Group
+
+
+class Flat(Group):
+    """What all abelian groups written additively share."""
+
+    def zero(self, dtype=float):
+        return self.origin(dtype)
+
+    def tau(self, x):
+        return x
+
+    def tau_inv(self, g):
+        return g
+
+    def multiply(self, g, h):
+        return g + h
+
+    def inverse(self, g):
+        return -g
+
+    def dtau_inv(self, x, y):
+        return y
+
+    def dtau_inv_adjoint(self, x, mu):
+        return mu
+
+    def Ad(self, g, x):
+        return x
+
+    def Ad_star(self, g, mu):
+        return mu
+
+    def bracket(self, x, y):
+        return jnp.zeros_like(y)
+
+    def ad_star(self, x, mu):
+        return jnp.zeros_like(mu)
+
+
+@dataclass(frozen=True)
+class Euclidean(Flat):
+    """ℝⁿ. Points and velocities are arrays of shape (n,)."""
+
+    n: int
+    points_are = "vectors"
+
+    def __post_init__(self):
+        if self.n < 1:
+            raise DomainError(f"Euclidean(n) needs n ≥ 1, but n = {self.n} came.")
+
+    def origin(self, dtype=float):
+        return jnp.zeros(self.n, dtype)
+
+    def random(self, key):
+        return jax.random.normal(key, (self.n,))
+
+    def hint(self, shape):
+        return "Write the single coordinate as an array of one number, or use Circle() for an angle." if shape == () and self.n == 1 else ""

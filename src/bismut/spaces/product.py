@@ -1,0 +1,184 @@
+"""Products A × B of different spaces and powers A^K of one.
+
+A point of A * B is a tuple (a, b). A point of A ** K is a point of A whose arrays have a leading axis of length K, so that K bodies are
+arrays, not K Python objects. Every verb acts factor by factor.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.errors import DomainError, ShapeError
+from bismut.spaces.space import Group, Space
+
+
+def product(a: Space, b: Space) -> "Product":
+    """A × B; a product of products is one flat tuple of factors."""
+    factors = [s for space in (a, b) for s in (space.factors if isinstance(space, Product) else (space,))]
+    return Product(tuple(factors))
+
+
+@dataclass(frozen=True)
+class Product(Group):
+    """A × B × ... Points, velocities and momenta are tuples, one entry per factor."""
+
+    factors: tuple[Space, ...]
+
+    def using(self, retraction):
+        return Product(tuple(factor.using(retraction) for factor in self.factors))
+
+    def _each(self, verb: str, *arguments):
+        return tuple(getattr(factor, verb)(*parts) for factor, *parts in zip(self.factors, *arguments, strict=True))
+
+    def origin(self, dtype=float):
+        return tuple(factor.origin(dtype) for factor in self.factors)
+
+    def zero(self, dtype=float):
+        return tuple(factor.zero(dtype) for factor in self.factors)
+
+    def random(self, key):
+        return self._each("random", jax.random.split(key, len(self.factors)))
+
+    def tau(self, x):
+        return self._each("tau", x)
+
+    def tau_inv(self, g):
+        return self._each("tau_inv", g)
+
+    def dtau_inv(self, x, y):
+        return self._each("dtau_inv", x, y)
+
+    def dtau_inv_adjoint(self, x, mu):
+        return self._each("dtau_inv_adjoint", x, mu)
+
+    def multiply(self, g, h):
+        return self._each("multiply", g, h)
+
+    def inverse(self, g):
+        return self._each("inverse", g)
+
+    def Ad(self, g, x):
+        return self._each("Ad", g, x)
+
+    def Ad_star(self, g, mu):
+        return self._each("Ad_star", g, mu)
+
+    def bracket(self, x, y):
+        return self._each("bracket", x, y)
+
+    def ad_star(self, x, mu):
+        return self._each("ad_star", x, mu)
+
+    # A factor need not be a group: these three are asked of the factors, not derived from τ.
+
+    def move(self, q, velocity, time=1.0):
+        return self._each("move", q, velocity, (time,) * len(self.factors))
+
+    def subtract(self, q1, q0):
+        return self._each("subtract", q1, q0)
+
+    def ends(self, q0, q1, x, a):
+        a0, a1 = zip(*self._each("ends", q0, q1, x, a), strict=True)
+        return a0, a1
+
+    def project(self, q):
+        return self._each("project", q)
+
+    def check(self, q, name="q"):
+        if not isinstance(q, tuple | list) or len(q) != len(self.factors):
+            raise ShapeError(f"{name} must be a tuple of {len(self.factors)} points on {self}, but {_kind(q)} came.")
+        batches = [factor.check(part, f"{name}[{i}]") for i, (factor, part) in enumerate(zip(self.factors, q, strict=True))]
+        if len(set(batches)) > 1:
+            raise ShapeError(f"The parts of {name} have different leading axes: {batches}.")
+        return batches[0]
+
+    def __str__(self):
+        return " * ".join(str(factor) for factor in self.factors)
+
+
+@dataclass(frozen=True)
+class Power(Group):
+    """A^K, batched: every array of a point, velocity or momentum of A gains a leading axis of length K."""
+
+    base: Space
+    count: int
+
+    def __post_init__(self):
+        if not isinstance(self.count, int) or self.count < 1:
+            raise DomainError(f"A power of a space needs a whole exponent ≥ 1, but {self.count!r} came.")
+
+    def using(self, retraction):
+        return replace(self, base=self.base.using(retraction))
+
+    def _all(self, verb: Callable, *arguments):
+        return jax.vmap(verb)(*arguments)
+
+    def origin(self, dtype=float):
+        return self._repeat(self.base.origin(dtype))
+
+    def zero(self, dtype=float):
+        return self._repeat(self.base.zero(dtype))
+
+    def _repeat(self, tree):
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.count, *leaf.shape)), tree)
+
+    def random(self, key):
+        return self._all(self.base.random, jax.random.split(key, self.count))
+
+    def tau(self, x):
+        return self._all(self.base.tau, x)
+
+    def tau_inv(self, g):
+        return self._all(self.base.tau_inv, g)
+
+    def dtau_inv(self, x, y):
+        return self._all(self.base.dtau_inv, x, y)
+
+    def dtau_inv_adjoint(self, x, mu):
+        return self._all(self.base.dtau_inv_adjoint, x, mu)
+
+    def multiply(self, g, h):
+        return self._all(self.base.multiply, g, h)
+
+    def inverse(self, g):
+        return self._all(self.base.inverse, g)
+
+    def Ad(self, g, x):
+        return self._all(self.base.Ad, g, x)
+
+    def Ad_star(self, g, mu):
+        return self._all(self.base.Ad_star, g, mu)
+
+    def bracket(self, x, y):
+        return self._all(self.base.bracket, x, y)
+
+    def ad_star(self, x, mu):
+        return self._all(self.base.ad_star, x, mu)
+
+    def move(self, q, velocity, time=1.0):
+        return self._all(lambda a, v: self.base.move(a, v, time), q, velocity)
+
+    def subtract(self, q1, q0):
+        return self._all(self.base.subtract, q1, q0)
+
+    def ends(self, q0, q1, x, a):
+        return self._all(self.base.ends, q0, q1, x, a)
+
+    def project(self, q):
+        return self._all(self.base.project, q)
+
+    def check(self, q, name="q"):
+        batch = self.base.check(q, name)
+        if batch[-1:] != (self.count,):
+            raise ShapeError(f"{name} holds points with leading axes {batch}, but {self} needs {self.count} of them along the first axis.")
+        return batch[:-1]
+
+    def __str__(self):
+        return f"({self.base}) ** {self.count}" if isinstance(self.base, Product) else f"{self.base} ** {self.count}"
+
+
+def _kind(q) -> str:
+    return f"a tuple of {len(q)}" if isinstance(q, tuple | list) else f"an array of shape {np.shape(q)}"

@@ -1,0 +1,175 @@
+"""Rigid motions of the plane and of space.
+
+SE(3), x = (w, v):
+
+    exp x = (exp w, dexp_w v)                       dexp⁻¹_x = [[D, 0], [∂_v D, D]],   D = dexp⁻¹_w on SO(3)
+    cay x = (cay w, (1 − ŵ/2)⁻¹ v)                  dcay⁻¹_x = [[1 − ŵ/2 + wwᵀ/4, 0], [−½(1 − ŵ/2)v̂, 1 − ŵ/2]]
+
+The lower block of dexp⁻¹ is the derivative of D in the direction v, because ad_x = [[ŵ, 0], [v̂, ŵ]] and dexp⁻¹ is a power series in it.
+Points are pairs (R, x) of a rotation matrix and a position; velocities are (angular, linear) in the body frame, one array.
+"""
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.errors import ShapeError
+from bismut.spaces import rotation, series
+from bismut.spaces.rotation import SO3, cross, known
+from bismut.spaces.space import Group
+
+
+class _RigidMotion(Group):
+    """What SE(2) and SE(3) share: a semidirect product of rotations and translations."""
+
+    points_are = "pairs (R, x)"
+    rotations: Group
+
+    def multiply(self, g, h):
+        (R, x), (S, y) = g, h
+        return R @ S, R @ y + x
+
+    def inverse(self, g):
+        R, x = g
+        return R.T, -(R.T @ x)
+
+    def project(self, q):
+        return self.rotations.project(q[0]), q[1]
+
+    def check(self, q, name="q"):
+        if not isinstance(q, tuple) or len(q) != 2:
+            raise ShapeError(f"{name} must be a pair (R, x) on {self}; a homogeneous matrix becomes one with from_matrix(g).")
+        batch = self.rotations.check(q[0], f"{name}[0]")
+        want = (*batch, jax.eval_shape(self.origin)[1].shape[0])
+        if np.shape(q[1]) != want or not np.isfinite(np.asarray(q[1])).all():
+            raise ShapeError(f"{name}[1] has shape {np.shape(q[1])}, but the position that belongs to {name}[0] is {want} finite numbers.")
+        return batch
+
+    def from_matrix(self, g):
+        """The pair (R, x) of a homogeneous matrix."""
+        g = jnp.asarray(g)
+        return g[:-1, :-1], g[:-1, -1]
+
+    def matrix(self, q):
+        """The homogeneous matrix [[R, x], [0, 1]]."""
+        R, x = q
+        last = jnp.zeros((1, R.shape[0] + 1), R.dtype).at[0, -1].set(1)
+        return jnp.concatenate([jnp.concatenate([R, x[:, None]], axis=1), last])
+
+
+@dataclass(frozen=True)
+class SE3(_RigidMotion):
+    """Rigid motions of space. Points are pairs (R (3, 3), x (3,)), velocities arrays (6,): body angular, then body linear velocity."""
+
+    retraction: str = "cayley"
+    rotations = SO3()
+
+    def __post_init__(self):
+        known(self.retraction)
+
+    def using(self, retraction):
+        return replace(self, retraction=retraction)
+
+    def origin(self, dtype=float):
+        return jnp.eye(3, dtype=dtype), jnp.zeros(3, dtype)
+
+    def zero(self, dtype=float):
+        return jnp.zeros(6, dtype)
+
+    def tau(self, x):
+        w, v = x[:3], x[3:]
+        if self.retraction == "exp":
+            z, wv = w @ w, cross(w, v)
+            return rotation.exp(w), v + series.versine(z) * wv + series.residue(z) * cross(w, wv)
+        return rotation.cayley(w), (v + 0.5 * cross(w, v) + 0.25 * w * (w @ v)) / (1 + 0.25 * (w @ w))
+
+    def tau_inv(self, g):
+        R, x = g
+        if self.retraction == "exp":
+            w = rotation.log(R)
+            return jnp.concatenate([w, rotation.dexp_inv(w, x)])
+        w = rotation.cayley_inv(R)
+        return jnp.concatenate([w, x - 0.5 * cross(w, x)])
+
+    def dtau_inv(self, x, y):
+        w, v, a, b = x[:3], x[3:], y[:3], y[3:]
+        if self.retraction == "exp":
+            Da, dDa = jax.jvp(lambda u: rotation.dexp_inv(u, a), (w,), (v,))
+            return jnp.concatenate([Da, dDa + rotation.dexp_inv(w, b)])
+        c = b - 0.5 * cross(v, a)
+        return jnp.concatenate([rotation.dcayley_inv(w, a), c - 0.5 * cross(w, c)])
+
+    def Ad(self, g, x):
+        R, y = g
+        w = R @ x[:3]
+        return jnp.concatenate([w, R @ x[3:] + cross(y, w)])
+
+    def bracket(self, x, y):
+        return jnp.concatenate([cross(x[:3], y[:3]), cross(x[:3], y[3:]) + cross(x[3:], y[:3])])
+
+    def random(self, key):
+        turn, shift = jax.random.split(key)
+        return self.rotations.random(turn), jax.random.normal(shift, (3,))
+
+
+@dataclass(frozen=True)
+class SE2(_RigidMotion):
+    """Rigid motions of the plane. Points are pairs (R (2, 2), x (2,)), velocities arrays (3,): angular, then body linear velocity.
+
+    A subgroup of SE(3): every formula is SE(3)'s, restricted to turns about the third axis and shifts across it.
+    """
+
+    retraction: str = "cayley"
+    rotations = rotation.SO2()
+
+    def __post_init__(self):
+        known(self.retraction)
+
+    @property
+    def _large(self) -> SE3:
+        return SE3(self.retraction)
+
+    def using(self, retraction):
+        return replace(self, retraction=retraction)
+
+    def origin(self, dtype=float):
+        return jnp.eye(2, dtype=dtype), jnp.zeros(2, dtype)
+
+    def zero(self, dtype=float):
+        return jnp.zeros(3, dtype)
+
+    def tau(self, x):
+        R, y = self._large.tau(_lift(x))
+        return R[:2, :2], y[:2]
+
+    def tau_inv(self, g):
+        return _drop(self._large.tau_inv(_lift_point(g)))
+
+    def dtau_inv(self, x, y):
+        return _drop(self._large.dtau_inv(_lift(x), _lift(y)))
+
+    def Ad(self, g, x):
+        return _drop(self._large.Ad(_lift_point(g), _lift(x)))
+
+    def bracket(self, x, y):
+        return _drop(self._large.bracket(_lift(x), _lift(y)))
+
+    def random(self, key):
+        turn, shift = jax.random.split(key)
+        return self.rotations.random(turn), jax.random.normal(shift, (2,))
+
+
+def _lift(x):
+    o = jnp.zeros_like(x[0])
+    return jnp.array([o, o, x[0], x[1], x[2], o])
+
+
+def _drop(x):
+    return x[2:5]
+
+
+def _lift_point(g):
+    R, x = g
+    return jnp.eye(3, dtype=R.dtype).at[:2, :2].set(R), jnp.zeros(3, x.dtype).at[:2].set(x)

@@ -1,0 +1,230 @@
+"""What a configuration space must be able to do.
+
+    move      q ⊕ v        the point reached from q along the velocity v in unit time
+    subtract  q1 ⊖ q0      the velocity that leads from q0 to q1:   q0 ⊕ (q1 ⊖ q0) = q1
+
+From these two everything a scheme needs follows, by automatic differentiation if a space says no more. A `Group` says more: its velocities
+are left-trivialised (body) velocities and its retraction τ and right-trivialised tangent dτ⁻¹ have closed forms.
+
+Points, velocities and momenta are plain arrays or tuples of arrays. A space is a value: it holds sizes, never data.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bismut.errors import DomainError, ShapeError
+
+if TYPE_CHECKING:
+    from bismut.spaces.product import Power, Product
+
+Point = Any  # an array or a tuple of arrays, as the space prescribes
+Velocity = Any  # likewise; momenta have the structure of velocities
+Scalar = float | Float[Array, ""]
+
+
+def scale(c, v: Velocity) -> Velocity:
+    """c v for a velocity of any structure."""
+    return jax.tree.map(lambda leaf: c * leaf, v)
+
+
+def add(v: Velocity, w: Velocity) -> Velocity:
+    return jax.tree.map(jnp.add, v, w)
+
+
+def pair(p: Velocity, v: Velocity) -> Float[Array, ""]:
+    """⟨p, v⟩."""
+    return sum((jnp.sum(a * b) for a, b in zip(jax.tree.leaves(p), jax.tree.leaves(v), strict=True)), jnp.zeros(()))
+
+
+class Space:
+    """A configuration space: a value with verbs."""
+
+    # What `check` calls a point of this space, and how far off it a point may lie (in units of the dtype's epsilon).
+    points_are: str = "points"
+    tolerance = 1e8
+
+    @property
+    def dim(self) -> int:
+        """Number of degrees of freedom."""
+        return sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(self.zero)))
+
+    def origin(self, dtype=float) -> Point:
+        """A distinguished point; the identity of a group."""
+        raise NotImplementedError(f"{type(self).__name__} must define origin().")
+
+    def zero(self, dtype=float) -> Velocity:
+        """The zero velocity, which also shows the structure of velocities and momenta."""
+        raise NotImplementedError(f"{type(self).__name__} must define zero().")
+
+    def move(self, q: Point, velocity: Velocity, time: Scalar = 1.0) -> Point:
+        """q ⊕ time·velocity."""
+        raise NotImplementedError(f"{type(self).__name__} must define move().")
+
+    def subtract(self, q1: Point, q0: Point) -> Velocity:
+        """q1 ⊖ q0, the velocity that leads from q0 to q1 in unit time."""
+        raise NotImplementedError(f"{type(self).__name__} must define subtract().")
+
+    def random(self, key) -> Point:
+        """A random point: uniform where the space is compact, standard normal where it is not."""
+        raise NotImplementedError(f"{type(self).__name__} must define random().")
+
+    def project(self, q: Point) -> Point:
+        """The nearest point of the space to an array that has left it by a little."""
+        return q
+
+    def using(self, retraction: str) -> Space:
+        """The same space with another retraction, where there is a choice."""
+        del retraction
+        return self
+
+    def ends(self, q0: Point, q1: Point, x: Velocity, a: Velocity) -> tuple[Velocity, Velocity]:
+        """Covectors felt at both ends by a covector a on the displacement x = q1 ⊖ q0.
+
+        ⟨a, δx⟩ = ⟨a0, δq0⟩ + ⟨a1, δq1⟩.
+        """
+        del x
+
+        def displacement(e0, e1):
+            return self.subtract(self.move(q1, e1), self.move(q0, e0))
+
+        zero = jax.tree.map(jnp.zeros_like, a)
+        return jax.vjp(displacement, zero, zero)[1](a)
+
+    def flatten(self, v: Velocity) -> Float[Array, " dim"]:
+        """A velocity or momentum as one vector."""
+        return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(v)])
+
+    def unflatten(self, x: Float[Array, " dim"]) -> Velocity:
+        leaves, structure = jax.tree.flatten(jax.eval_shape(self.zero))
+        parts = jnp.split(x, np.cumsum([leaf.size for leaf in leaves])[:-1])
+        return structure.unflatten([part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)])
+
+    def violation(self, q: Point) -> float:
+        """How far q lies off the space; 0 where every array of the right shape is a point."""
+        del q
+        return 0.0
+
+    def hint(self, shape: tuple[int, ...]) -> str:
+        """Advice for an array of a wrong shape."""
+        del shape
+        return ""
+
+    def check(self, q: Point, name: str = "q") -> tuple[int, ...]:
+        """Raise unless q is a point, or a batch of points along leading axes; return the shape of the batch."""
+        want = jax.eval_shape(self.origin).shape
+        shape = np.shape(q)
+        if shape[len(shape) - len(want) :] != want:
+            advice = self.hint(shape)
+            raise ShapeError(f"{name} has shape {shape}, but {self} works with {self.points_are} {want}.{' ' + advice if advice else ''}")
+        value = np.asarray(q)
+        if not np.isfinite(value).all():
+            raise DomainError(f"{name} holds values that are not finite. {self} needs numbers: {_excerpt(value)}")
+        off = float(self.violation(value))
+        allowed = self.tolerance * float(np.finfo(value.dtype if value.dtype.kind == "f" else float).eps)
+        if off > allowed:
+            raise DomainError(
+                f"{name} lies off {self} by {off:.2g} (allowed {allowed:.1g}). {type(self).__name__}().project({name.split('.')[-1]}) moves it back."
+            )
+        return shape[: len(shape) - len(want)]
+
+    def check_velocity(self, v: Velocity, name: str = "velocity") -> tuple[int, ...]:
+        """Raise unless v has the structure and shape of a velocity (or a batch); return the shape of the batch."""
+        want, structure = jax.tree.flatten(jax.eval_shape(self.zero))
+        if jax.tree.structure(v) != structure:
+            shapes = tuple(leaf.shape for leaf in want)
+            raise ShapeError(f"{name} is {_describe(v)}, but on {self} it is a tuple of arrays of shapes {shapes}.")
+        batch = None
+        for leaf, expected in zip(jax.tree.leaves(v), want, strict=True):
+            shape = np.shape(leaf)
+            here = shape[: len(shape) - len(expected.shape)]
+            if shape[len(here) :] != expected.shape or (batch is not None and here != batch):
+                raise ShapeError(f"{name} has shape {shape}, but on {self} it has shape {expected.shape}, with the same leading axes everywhere.")
+            if not np.isfinite(np.asarray(leaf)).all():
+                raise DomainError(f"{name} holds values that are not finite: {_excerpt(np.asarray(leaf))}")
+            batch = here
+        return batch or ()
+
+    def __mul__(self, other: Space) -> Product:
+        from bismut.spaces.product import product  # the one cycle: a product is made of spaces
+
+        return product(self, other)
+
+    def __pow__(self, count: int) -> Power:
+        from bismut.spaces.product import Power
+
+        return Power(self, count)
+
+
+class Group(Space):
+    """A Lie group with left-trivialised velocities ξ = g⁻¹ġ and a retraction τ: 𝔤 → G,
+
+        g ⊕ ξ = g τ(ξ),    g1 ⊖ g0 = τ⁻¹(g0⁻¹ g1).
+
+    dτ is right-trivialised: (d/dε τ(x + εy)) τ(x)⁻¹ = dτ_x y.
+    """
+
+    def tau(self, x: Velocity) -> Point:
+        raise NotImplementedError(f"{type(self).__name__} must define tau().")
+
+    def tau_inv(self, g: Point) -> Velocity:
+        raise NotImplementedError(f"{type(self).__name__} must define tau_inv().")
+
+    def dtau_inv(self, x: Velocity, y: Velocity) -> Velocity:
+        """dτ⁻¹_x y."""
+        raise NotImplementedError(f"{type(self).__name__} must define dtau_inv().")
+
+    def multiply(self, g: Point, h: Point) -> Point:
+        raise NotImplementedError(f"{type(self).__name__} must define multiply().")
+
+    def inverse(self, g: Point) -> Point:
+        raise NotImplementedError(f"{type(self).__name__} must define inverse().")
+
+    def Ad(self, g: Point, x: Velocity) -> Velocity:
+        """Ad_g x = g x g⁻¹."""
+        raise NotImplementedError(f"{type(self).__name__} must define Ad().")
+
+    def bracket(self, x: Velocity, y: Velocity) -> Velocity:
+        """[x, y] = ad_x y."""
+        raise NotImplementedError(f"{type(self).__name__} must define bracket().")
+
+    # The adjoints: ⟨A* μ, y⟩ = ⟨μ, A y⟩.
+
+    def dtau_inv_adjoint(self, x: Velocity, mu: Velocity) -> Velocity:
+        return _adjoint(lambda y: self.dtau_inv(x, y), mu)
+
+    def Ad_star(self, g: Point, mu: Velocity) -> Velocity:
+        return _adjoint(lambda y: self.Ad(g, y), mu)
+
+    def ad_star(self, x: Velocity, mu: Velocity) -> Velocity:
+        return _adjoint(lambda y: self.bracket(x, y), mu)
+
+    def move(self, q: Point, velocity: Velocity, time: Scalar = 1.0) -> Point:
+        return self.multiply(q, self.tau(scale(time, velocity)))
+
+    def subtract(self, q1: Point, q0: Point) -> Velocity:
+        return self.tau_inv(self.multiply(self.inverse(q0), q1))
+
+    def ends(self, q0: Point, q1: Point, x: Velocity, a: Velocity) -> tuple[Velocity, Velocity]:
+        # g0 → g0 exp(η) changes x by −dτ⁻¹_x η, and g1 → g1 exp(η) by dτ⁻¹_x Ad_τ(x) η = dτ⁻¹_{−x} η.
+        del q0, q1
+        return scale(-1.0, self.dtau_inv_adjoint(x, a)), self.dtau_inv_adjoint(scale(-1.0, x), a)
+
+
+def _adjoint(linear, mu: Velocity) -> Velocity:
+    return jax.vjp(linear, jax.tree.map(jnp.zeros_like, mu))[1](mu)[0]
+
+
+def _describe(value) -> str:
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"an array of shape {np.shape(value)}"
+
+
+def _excerpt(value: np.ndarray) -> str:
+    return np.array2string(value, precision=4, threshold=12, separator=", ").replace("\n", "")
