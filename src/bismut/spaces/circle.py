@@ -62,3 +62,6 @@ class Torus(_Angles):
 
     def random(self, key):
         return jax.random.uniform(key, (self.n,), minval=-jnp.pi, maxval=jnp.pi)
+
+    def __str__(self):
+        return f"Torus({self.n})"

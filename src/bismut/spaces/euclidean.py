@@ -15,6 +15,15 @@ class Flat(Group):
     def zero(self, dtype=float):
         return self.origin(dtype)
 
+    def cells(self):
+        return (1,)
+
+    def translation(self, q, direction):
+        return jnp.broadcast_to(jnp.asarray(direction, q.dtype), q.shape)
+
+    def right_rotation(self, q, axis):
+        return jnp.zeros_like(q)
+
     def tau(self, x):
         return x
 
@@ -63,5 +72,15 @@ class Euclidean(Flat):
     def random(self, key):
         return jax.random.normal(key, (self.n,))
 
+    def left_rotation(self, q, axis):
+        if self.n == 3:
+            return jnp.cross(jnp.asarray(axis, q.dtype), q)
+        if self.n == 2:
+            return jnp.asarray(axis, q.dtype) * jnp.array([-q[1], q[0]])
+        return super().left_rotation(q, axis)
+
     def hint(self, shape):
         return "Write the single coordinate as an array of one number, or use Circle() for an angle." if shape == () and self.n == 1 else ""
+
+    def __str__(self):
+        return f"Euclidean({self.n})"

@@ -42,6 +42,18 @@ class Product(Group):
     def random(self, key):
         return self._each("random", jax.random.split(key, len(self.factors)))
 
+    def cells(self):
+        return tuple(size for factor in self.factors for size in factor.cells())
+
+    def translation(self, q, direction):
+        return tuple(factor.translation(part, direction) for factor, part in zip(self.factors, q, strict=True))
+
+    def left_rotation(self, q, axis):
+        return tuple(factor.left_rotation(part, axis) for factor, part in zip(self.factors, q, strict=True))
+
+    def right_rotation(self, q, axis):
+        return tuple(factor.right_rotation(part, axis) for factor, part in zip(self.factors, q, strict=True))
+
     def tau(self, x):
         return self._each("tau", x)
 
@@ -72,10 +84,13 @@ class Product(Group):
     def ad_star(self, x, mu):
         return self._each("ad_star", x, mu)
 
-    # A factor need not be a group: these three are asked of the factors, not derived from τ.
+    # A factor need not be a group: these are asked of the factors, not derived from τ.
 
     def move(self, q, velocity, time=1.0):
         return self._each("move", q, velocity, (time,) * len(self.factors))
+
+    def nudge(self, q, e):
+        return self._each("nudge", q, e)
 
     def subtract(self, q1, q0):
         return self._each("subtract", q1, q0)
@@ -128,6 +143,18 @@ class Power(Group):
     def random(self, key):
         return self._all(self.base.random, jax.random.split(key, self.count))
 
+    def cells(self):
+        return self.base.cells()
+
+    def translation(self, q, direction):
+        return self._all(lambda a: self.base.translation(a, direction), q)
+
+    def left_rotation(self, q, axis):
+        return self._all(lambda a: self.base.left_rotation(a, axis), q)
+
+    def right_rotation(self, q, axis):
+        return self._all(lambda a: self.base.right_rotation(a, axis), q)
+
     def tau(self, x):
         return self._all(self.base.tau, x)
 
@@ -160,6 +187,9 @@ class Power(Group):
 
     def move(self, q, velocity, time=1.0):
         return self._all(lambda a, v: self.base.move(a, v, time), q, velocity)
+
+    def nudge(self, q, e):
+        return self._all(self.base.nudge, q, e)
 
     def subtract(self, q1, q0):
         return self._all(self.base.subtract, q1, q0)

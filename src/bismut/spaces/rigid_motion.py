@@ -17,7 +17,7 @@ import numpy as np
 
 from bismut.errors import ShapeError
 from bismut.spaces import rotation, series
-from bismut.spaces.rotation import SO3, cross, known
+from bismut.spaces.rotation import SO3, name_of, cross, known
 from bismut.spaces.space import Group
 
 
@@ -26,6 +26,27 @@ class _RigidMotion(Group):
 
     points_are = "pairs (R, x)"
     rotations: Group
+    retraction: str
+
+    def cells(self):
+        return (self.dim,)
+
+    def translation(self, q, direction):
+        R, _ = q
+        turn = jax.tree.leaves(self.rotations.zero(R.dtype))[0]
+        return jnp.concatenate([jnp.ravel(turn), R.T @ jnp.asarray(direction, R.dtype)])
+
+    def left_rotation(self, q, axis):
+        # Ad_{g⁻¹} of the turn (axis, 0)
+        turn = jnp.ravel(jnp.asarray(axis, q[0].dtype))
+        return self.Ad(self.inverse(q), jnp.concatenate([turn, jnp.zeros(q[1].shape[0], q[0].dtype)]))
+
+    def right_rotation(self, q, axis):
+        turn = jnp.ravel(jnp.asarray(axis, q[0].dtype))
+        return jnp.concatenate([turn, jnp.zeros(q[1].shape[0], q[0].dtype)])
+
+    def __str__(self):
+        return name_of(type(self).__name__, self.retraction)
 
     def multiply(self, g, h):
         (R, x), (S, y) = g, h
@@ -100,6 +121,10 @@ class SE3(_RigidMotion):
             return jnp.concatenate([Da, dDa + rotation.dexp_inv(w, b)])
         c = b - 0.5 * cross(v, a)
         return jnp.concatenate([rotation.dcayley_inv(w, a), c - 0.5 * cross(w, c)])
+
+    def nudge(self, q, e):
+        R, x = q
+        return self.rotations.nudge(R, e[:3]), x + R @ e[3:]
 
     def Ad(self, g, x):
         R, y = g

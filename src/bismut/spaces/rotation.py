@@ -22,14 +22,19 @@ from bismut.spaces import series
 from bismut.spaces.space import Group
 
 
+# The Levi-Civita symbol as the matrix of x ↦ x̂. Contractions with constants keep programs short; zeros in them cost nothing once folded.
+_HAT = np.zeros((3, 3, 3))
+for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+    _HAT[_i, _k, _j], _HAT[_k, _i, _j] = 1.0, -1.0
+
+
 def hat(x: Float[Array, "3"]) -> Float[Array, "3 3"]:
     """The matrix of x × ·."""
-    o = jnp.zeros_like(x[0])
-    return jnp.array([[o, -x[2], x[1]], [x[2], o, -x[0]], [-x[1], x[0], o]])
+    return jnp.asarray(_HAT, x.dtype) @ x
 
 
 def cross(a: Float[Array, "3"], b: Float[Array, "3"]) -> Float[Array, "3"]:
-    return jnp.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+    return hat(a) @ b
 
 
 def exp(x: Float[Array, "3"]) -> Float[Array, "3 3"]:
@@ -126,6 +131,18 @@ class SO3(Group):
     def zero(self, dtype=float):
         return jnp.zeros(3, dtype)
 
+    def cells(self):
+        return (3,)
+
+    def translation(self, q, direction):
+        return jnp.zeros(3, q.dtype)
+
+    def left_rotation(self, q, axis):
+        return q.T @ jnp.asarray(axis, q.dtype)
+
+    def right_rotation(self, q, axis):
+        return jnp.asarray(axis, q.dtype)
+
     def tau(self, x):
         return ROTATIONS[self.retraction].tau(x)
 
@@ -144,6 +161,9 @@ class SO3(Group):
 
     def inverse(self, g):
         return g.T
+
+    def nudge(self, q, e):
+        return q + q @ hat(e)
 
     def Ad(self, g, x):
         return g @ x
@@ -212,6 +232,9 @@ class SO3(Group):
         sine = jnp.hypot(R[j, i], R[k, i])
         return jnp.array([jnp.arctan2(R[j, i], -e * R[k, i]), jnp.arctan2(sine, R[i, i]), jnp.arctan2(R[i, j], e * R[i, k])])
 
+    def __str__(self):
+        return name_of("SO3", self.retraction)
+
 
 @dataclass(frozen=True)
 class SO2(Group):
@@ -234,6 +257,17 @@ class SO2(Group):
 
     def zero(self, dtype=float):
         return jnp.zeros((), dtype)
+
+    def cells(self):
+        return (1,)
+
+    def translation(self, q, direction):
+        return jnp.zeros((), q.dtype)
+
+    def left_rotation(self, q, axis):
+        return jnp.asarray(axis, q.dtype)
+
+    right_rotation = left_rotation
 
     def tau(self, x):
         if self.retraction == "exp":
@@ -277,6 +311,13 @@ class SO2(Group):
 
     def hint(self, shape):
         return "For the angle itself use Circle()." if shape == () else ""
+
+    def __str__(self):
+        return name_of("SO2", self.retraction)
+
+
+def name_of(group: str, retraction: str) -> str:
+    return f"{group}()" if retraction == "cayley" else f'{group}("{retraction}")'
 
 
 _EVEN = ((0, 1, 2), (1, 2, 0), (2, 0, 1))

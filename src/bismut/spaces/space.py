@@ -70,6 +70,10 @@ class Space:
         """q1 ⊖ q0, the velocity that leads from q0 to q1 in unit time."""
         raise NotImplementedError(f"{type(self).__name__} must define subtract().")
 
+    def nudge(self, q: Point, e: Velocity) -> Point:
+        """q ⊕ e to first order in e: what a gradient at e = 0 needs, often cheaper than `move`."""
+        return self.move(q, e)
+
     def random(self, key) -> Point:
         """A random point: uniform where the space is compact, standard normal where it is not."""
         raise NotImplementedError(f"{type(self).__name__} must define random().")
@@ -95,6 +99,24 @@ class Space:
 
         zero = jax.tree.map(jnp.zeros_like, a)
         return jax.vjp(displacement, zero, zero)[1](a)
+
+    def cells(self) -> tuple[int, ...]:
+        """For each array of a velocity, how many components of its last axis `ends` couples: 1 where nothing is coupled."""
+        return tuple(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(self.zero)))
+
+    # How symmetries act, each as the velocity it gives the point q.
+
+    def translation(self, q: Point, direction) -> Velocity:
+        """The velocity of q when everything is shifted along a direction fixed in space."""
+        raise DomainError(f"A translation does not act on {self}. Give the action itself: symmetry(lambda q: velocity).")
+
+    def left_rotation(self, q: Point, axis) -> Velocity:
+        """The velocity of q when everything is turned about an axis through the origin, fixed in space."""
+        raise DomainError(f"A rotation does not act on {self}. Give the action itself: symmetry(lambda q: velocity).")
+
+    def right_rotation(self, q: Point, axis) -> Velocity:
+        """The velocity of q when each body is turned about an axis fixed in the body."""
+        raise DomainError(f"A rotation in the body does not act on {self}. Give the action itself: symmetry(lambda q: velocity).")
 
     def flatten(self, v: Velocity) -> Float[Array, " dim"]:
         """A velocity or momentum as one vector."""

@@ -1,0 +1,64 @@
+"""A scheme is one scalar function.
+
+    S_d(q0, q1; h, ΔW) ≈ ∫ L dt + Σ γ_i ∘ dW_i     over one step, given q at both ends
+
+An action is handed the two ends and the velocity v = (q1 ⊖ q0)/h of the retraction's curve between them. v is redundant on purpose: a solver that
+knows v need not recover it from q1 − q0, which would cost a factor 1/h in round-off, and a derivative at fixed ends knows how v answers (`Space.ends`).
+Steps, momenta, adjoints and symplectic forms follow in `flows`; nothing but the scalar is written here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from bismut.mechanics import Claims, Scheme, System
+from bismut.spaces import Point, Space, Velocity
+
+Lagrangian = Callable[[Point, Velocity, Float[Array, ""]], Float[Array, ""]]
+Potentials = Callable[[Point, Float[Array, ""]], Float[Array, " m"]]
+
+
+class Action(Scheme):
+    """A discrete Lagrangian for a system, with the retraction that joins the ends."""
+
+    retraction: str | None = eqx.field(static=True, kw_only=True, default=None)
+    # Whether a force is evaluated with the velocity at the start of the step (explicit, as in the paper) or with that of the step itself.
+    explicit_force: ClassVar[bool] = False
+
+    def __check_init__(self):
+        if not isinstance(self.system, System):
+            raise TypeError(f"{type(self).__name__} needs a System, but {type(self.system).__name__} came.")
+        _ = self.space  # an unknown retraction is refused now
+
+    @property
+    def space(self) -> Space:
+        return self.system.space if self.retraction is None else self.system.space.using(self.retraction)
+
+    @abstractmethod
+    def __call__(self, L: Lagrangian, gamma: Potentials, q0: Point, q1: Point, v: Velocity, h, dW: Float[Array, " m"], t) -> Float[Array, ""]:
+        """S_d for the given Lagrangian and potentials."""
+
+    def adjoint(self) -> Action:
+        """The scheme that undoes a step of this one when run backwards: S*(q0, q1; h, ΔW) = −S(q1, q0; −h, −ΔW)."""
+        return Adjoint(self.system, self, retraction=self.retraction)
+
+
+class Adjoint(Action):
+    """−S(q1, q0; −h, −ΔW). The velocity is unchanged, because τ(−x) = τ(x)⁻¹."""
+
+    of: Action
+
+    @property
+    def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.of.claims
+
+    def __call__(self, L, gamma, q0, q1, v, h, dW, t):
+        return -self.of(L, gamma, q1, q0, v, -h, -dW, t + h)
+
+    def adjoint(self) -> Action:
+        return self.of

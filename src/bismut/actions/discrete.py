@@ -1,0 +1,54 @@
+"""The user's own discrete Lagrangian.
+
+    S_d(q0, q1; h, ΔW) on Q × Q
+
+Any scalar that approximates the action over one step gives an integrator. With a `system` beside it, energy, velocities and symmetries are known
+too; a force in that system is not: a scalar on Q × Q does not say where along the step the force acts.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from bismut.actions.action import Action
+from bismut.errors import BismutError, ShapeError
+from bismut.mechanics import Claims, System
+from bismut.spaces import Space
+
+
+class Discrete(Action):
+    """S_d(q0, q1, h, dW) as a scheme; `channels` is the number of Wiener increments in dW."""
+
+    lagrangian: Callable = eqx.field(static=True)
+    claims = Claims(order=1, symplectic=True, momentum_maps=True)
+
+    def __init__(
+        self,
+        space: Space,
+        S_d: Callable,
+        *,
+        channels: int | None = None,
+        system: System | None = None,
+        retraction: str | None = None,
+        precision: str = "float64",
+    ):
+        system = system if system is not None else System(space, None, channels=channels or 0, precision=precision)
+        if system.space != space:
+            raise ShapeError(f"S_d lives on {space}, but its system lives on {system.space}.")
+        if system.forced:
+            raise BismutError("A discrete Lagrangian on Q × Q does not say where a force acts. Use VariationalEuler, Midpoint or Verlet for a forced system.")
+        self.system = system
+        self.retraction = retraction
+        self.lagrangian = S_d
+        q, dW = space.origin(system.dtype), jnp.zeros(channels if channels is not None else system.channels, system.dtype)
+        try:
+            out = jax.eval_shape(S_d, q, q, jnp.ones((), system.dtype), dW)
+        except Exception as problem:
+            raise ShapeError(f"S_d(q0, q1, h, dW) fails on {space} with {dW.shape[0]} channels: {problem}") from problem
+        if getattr(out, "shape", None) != ():
+            raise ShapeError(f"S_d must return one number, but {getattr(out, 'shape', type(out).__name__)} came.")
+
+    def __call__(self, L, gamma, q0, q1, v, h, dW, t):
+        return self.lagrangian(q0, q1, h, dW)

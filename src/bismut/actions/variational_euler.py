@@ -1,0 +1,30 @@
+"""Variational Euler action.
+
+    left end    S_d(q0, q1) = h L(q0, v) + γ(q0)·ΔW,      v = (q1 ⊖ q0)/h
+    right end   S_d(q0, q1) = h L(q1, v) + γ(q1)·ΔW
+
+The integral is replaced by its value at one end of the interval. The two are adjoint to each other, except that γ stays where L is. For
+L = T(v) − U(q) both are explicit on ℝⁿ (symplectic Euler); on a group the velocity is the only unknown. This is the scheme of the paper.
+"""
+
+import equinox as eqx
+
+from bismut.actions.action import Action
+from bismut.errors import DomainError
+from bismut.mechanics import Claims
+
+
+class VariationalEuler(Action):
+    """First order, one evaluation of the potential; a force is explicit, as in the paper, which heats by O(h)."""
+
+    end: str = eqx.field(static=True, kw_only=True, default="left")
+    claims = Claims(order=1, symplectic=True, momentum_maps=True)
+    explicit_force = True
+
+    def __check_init__(self):
+        if self.end not in ("left", "right"):
+            raise DomainError(f'end must be "left" or "right", but {self.end!r} came.')
+
+    def __call__(self, L, gamma, q0, q1, v, h, dW, t):
+        q, t = (q0, t) if self.end == "left" else (q1, t + h)
+        return h * L(q, v, t) + gamma(q, t) @ dW

@@ -1,0 +1,72 @@
+"""Is one step symplectic? Does it keep momentum maps, and phase volume?
+
+In the frame of velocities at a state the canonical form is Ω = ⟨δp₂, η₁⟩ − ⟨δp₁, η₂⟩ + ⟨p, [η₁, η₂]⟩. A step with tangent map T, from the frame at
+z0 to that at z1, is symplectic when TᵀΩ₁T = Ω₀. On a space without a group structure the bracket is that of the frame, found by differentiation.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bismut.flows import flow
+from bismut.mechanics import Scheme, State
+from bismut.spaces import Group, Space, pair
+
+
+def symplectic_form(space: Space, state: State) -> Float[Array, "2n 2n"]:
+    """The matrix of Ω at a state, positions before momenta."""
+    one = jnp.eye(space.dim, dtype=state_dtype(state))
+    bracket = _bracket_of_group if isinstance(space, Group) else bracket_of_frame
+    return jnp.block([[bracket(space, state), one], [-one, jnp.zeros_like(one)]])
+
+
+def _bracket_of_group(space: Group, state: State) -> Float[Array, "n n"]:
+    frame = jnp.eye(space.dim, dtype=state_dtype(state))
+    pairing = lambda x, y: pair(state.p, space.bracket(space.unflatten(x), space.unflatten(y)))
+    return jax.vmap(lambda x: jax.vmap(lambda y: pairing(x, y))(frame))(frame)
+
+
+def bracket_of_frame(space: Space, state: State) -> Float[Array, "n n"]:
+    """⟨p, [e_i, e_j]⟩ from the verbs alone: −d⟨p, η⟩ in coordinates x ↦ q ⊕ x, where η = B(x) dx is the velocity of a moving x."""
+    n = space.dim
+    p, zero = space.flatten(state.p), jnp.zeros(n, state_dtype(state))
+
+    def theta(x):
+        q = space.move(state.q, space.unflatten(x))
+        there = lambda y: space.flatten(space.subtract(space.move(state.q, space.unflatten(y)), q))
+        return jax.vjp(there, x)[1](p)[0]
+
+    slope = jax.jacfwd(theta)(zero)
+    return slope - slope.T
+
+
+def tangent_map(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> tuple[Float[Array, "2n 2n"], State]:
+    """The derivative of one step in local coordinates, and where the step leads."""
+    space, stepper = scheme.space, flow(scheme)
+    n = space.dim
+    arrived, _ = stepper.advance(state, h, dW, t)
+
+    def step(z):
+        moved = State(space.move(state.q, space.unflatten(z[:n])), space.unflatten(z[n:]))
+        new, _ = stepper.advance(moved, h, dW, t)
+        return jnp.concatenate([space.flatten(space.subtract(new.q, arrived.q)), space.flatten(new.p)])
+
+    return jax.jacfwd(step)(jnp.concatenate([jnp.zeros(n, state_dtype(state)), space.flatten(state.p)])), arrived
+
+
+def symplectic_defect(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> Float[Array, ""]:
+    """max |TᵀΩ₁T − Ω₀| of one step: round-off for a symplectic scheme."""
+    T, arrived = tangent_map(scheme, state, h, dW, t)
+    return jnp.max(jnp.abs(T.T @ symplectic_form(scheme.space, arrived) @ T - symplectic_form(scheme.space, state)))
+
+
+def volume_factor(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> Float[Array, ""]:
+    """The factor by which one step multiplies phase volume."""
+    T, arrived = tangent_map(scheme, state, h, dW, t)
+    # |det T| in local coordinates; the Liouville density √det Ω differs between the two charts only where Ω does.
+    root = lambda s: jnp.sqrt(jnp.abs(jnp.linalg.det(symplectic_form(scheme.space, s))))
+    return jnp.abs(jnp.linalg.det(T)) * root(arrived) / root(state)
+
+
+def state_dtype(state: State):
+    return jax.tree.leaves(state.p)[0].dtype

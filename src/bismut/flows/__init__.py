@@ -1,0 +1,24 @@
+"""What follows from an action: steps, momenta and whole paths; and methods to compare with."""
+
+from bismut.flows.comparison import EulerMaruyama, ImplicitEulerMaruyama, RungeKutta4
+from bismut.flows.flow import Advances, Flow, flow
+from bismut.flows.path import action_differential, action_sum, discrete_symplectic_form, end_momenta, euler_lagrange, noether_momenta
+from bismut.flows.variational import Solve, Structure, Variational
+
+__all__ = [
+    "Advances",
+    "EulerMaruyama",
+    "Flow",
+    "ImplicitEulerMaruyama",
+    "RungeKutta4",
+    "Solve",
+    "Structure",
+    "Variational",
+    "action_differential",
+    "action_sum",
+    "discrete_symplectic_form",
+    "end_momenta",
+    "euler_lagrange",
+    "flow",
+    "noether_momenta",
+]

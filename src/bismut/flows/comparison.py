@@ -1,0 +1,109 @@
+"""Methods that are not variational, for comparison.
+
+    dq = v dt,    dp = (ad*_v p + ∂L/∂q + F) dt + Σ dγ_i(q) dW_i,    p = ∂L/∂v        (ad* = 0 on ℝⁿ)
+
+On a group all of them work in the algebra: positions are moved by the retraction and stay on the group, momenta are advanced in the body frame.
+On ℝⁿ they are the textbook methods. They are here to be beaten, and so that a structure check can be seen to fail.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from bismut.flows.flow import Flow
+from bismut.flows.variational import Solve
+from bismut.mechanics import Claims, State, System, newton
+from bismut.spaces import Group, Point, Velocity, add, scale
+
+
+class EulerMaruyama(Flow):
+    """z1 = z0 + h f(z0) + noise(z0)."""
+
+    claims = Claims(order=1)
+
+    def advance(self, state, h, dW, t):
+        v, rate = drift(self.system, state.q, state.p, t)
+        kick = impulse(self.system, state.q, dW, t)
+        q1 = self.space.move(state.q, v, h)
+        return State(q1, add(state.p, add(scale(h, rate), kick))), exact(self.system)
+
+
+class ImplicitEulerMaruyama(Flow):
+    """z1 = z0 + h f(z1) + noise(z0). The unknown is the velocity at the end of the step."""
+
+    claims = Claims(order=1)
+
+    def advance(self, state, h, dW, t):
+        system, space = self.system, self.space
+        known = space.flatten(add(state.p, impulse(system, state.q, dW, t)))
+
+        def end(x):
+            v = space.unflatten(x)
+            q1 = space.move(state.q, v, h)
+            return q1, v, system.momentum(q1, v, t + h)
+
+        def residual(x):
+            q1, v, p1 = end(x)
+            return space.flatten(p1) - known - h * space.flatten(momentum_rate(system, q1, v, p1, t + h))
+
+        root = newton.solve(residual, jnp.zeros_like(known), newton.dense(space.dim), linear=False)
+        q1, _, p1 = end(root.x)
+        size = jnp.max(jnp.abs(residual(root.x)))
+        return State(q1, p1), Solve(size, root.converged & jnp.isfinite(size), root.iterations)
+
+
+class RungeKutta4(Flow):
+    """The classical Runge–Kutta method, on a group in the coordinates q0 ⊕ x of each step:  dx/dt = dτ⁻¹_{−x} v.
+
+    Noise is held constant over a step, which gives the Stratonovich limit.
+    """
+
+    claims = Claims(order=4)
+
+    def advance(self, state, h, dW, t):
+        system, space = self.system, self.space
+
+        def rate(x, p, time):
+            q = space.move(state.q, x)
+            v, dp = drift(system, q, p, time)
+            return _in_chart(space, state.q, x, v), add(dp, scale(1 / h, impulse(system, q, dW, time)))
+
+        zero = jax.tree.map(jnp.zeros_like, state.p)
+        step = lambda k, c: (scale(c * h, k[0]), add(state.p, scale(c * h, k[1])))
+        k1 = rate(zero, state.p, t)
+        k2 = rate(*step(k1, 0.5), t + 0.5 * h)
+        k3 = rate(*step(k2, 0.5), t + 0.5 * h)
+        k4 = rate(*step(k3, 1.0), t + h)
+        mean = jax.tree.map(lambda a, b, c, d: (a + 2 * b + 2 * c + d) / 6, k1, k2, k3, k4)
+        return State(space.move(state.q, mean[0], h), add(state.p, scale(h, mean[1]))), exact(system)
+
+
+def drift(system: System, q: Point, p: Velocity, t) -> tuple[Velocity, Velocity]:
+    """(v, dp/dt) without noise."""
+    v = system.velocity(q, p, t)
+    return v, momentum_rate(system, q, v, p, t)
+
+
+def momentum_rate(system: System, q: Point, v: Velocity, p: Velocity, t) -> Velocity:
+    """ad*_v p + ∂L/∂q + F."""
+    space = system.space
+    slope = jax.grad(lambda e: system.lagrangian(space.nudge(q, e), v, t))(jax.tree.map(jnp.zeros_like, p))
+    turning = space.ad_star(v, p) if isinstance(space, Group) else scale(0.0, p)
+    return add(add(slope, turning), system.force(q, v, t))
+
+
+def impulse(system: System, q: Point, dW, t) -> Velocity:
+    """Σ dγ_i(q) ΔW_i."""
+    space = system.space
+    return jax.grad(lambda e: system.noise(space.nudge(q, e), t) @ dW)(space.zero(system.dtype))
+
+
+def exact(system: System) -> Solve:
+    """The outcome of a step that solves nothing."""
+    return Solve(jnp.zeros((), system.dtype), jnp.array(True), jnp.zeros((), int))
+
+
+def _in_chart(space, q0: Point, x: Velocity, v: Velocity) -> Velocity:
+    """dx/dt for q = q0 ⊕ x moving with velocity v."""
+    q = space.move(q0, x)
+    zero = jax.tree.map(jnp.zeros_like, v)
+    return jax.jvp(lambda e: space.subtract(space.move(q, e), q0), (zero,), (v,))[1]

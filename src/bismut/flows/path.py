@@ -1,0 +1,83 @@
+"""Whole discrete paths: the action sum, its differential, and the discrete Euler–Lagrange equations.
+
+    𝔊(q_0, ..., q_N) = Σ_k S_d(q_k, q_{k+1}),      d𝔊·δq = Σ_k (D₂S_d(q_{k−1}, q_k) + D₁S_d(q_k, q_{k+1}))·δq_k
+
+A path is a solution exactly when d𝔊 vanishes at every inner point: this is the variational principle, and `action_differential` shows it.
+With a force the virtual work of its impulses is included (the discrete Lagrange–d'Alembert principle).
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bismut.actions import Action
+from bismut.flows.flow import flow
+from bismut.flows.legendre import discrete_lagrangian, momenta
+from bismut.mechanics import State
+from bismut.spaces import Point, Velocity, scale
+
+
+def end_momenta(action: Action, q0: Point, q1: Point, h, dW: Float[Array, " m"], t=0.0) -> tuple[Velocity, Velocity]:
+    """The discrete Legendre transforms (p0, p1) = (−D₁S_d − f⁻, D₂S_d + f⁺) of one step."""
+    v = scale(1 / h, action.space.subtract(q1, q0))
+    return momenta(action, q0, q1, v, h, dW, t)
+
+
+def noether_momenta(action: Action, name: str, q0: Point, q1: Point, h, dW, t=0.0) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """J⁻ = ⟨−D₁S_d, ξ_Q(q0)⟩ and J⁺ = ⟨D₂S_d, ξ_Q(q1)⟩; equal when S_d is invariant."""
+    p0, p1 = end_momenta(action, q0, q1, h, dW, t)
+    system = action.system
+    return system.momentum_map(name, State(q0, p0)), system.momentum_map(name, State(q1, p1))
+
+
+def discrete_symplectic_form(action: Action, q0: Point, q1: Point, h, dW, t=0.0) -> Float[Array, "n n"]:
+    """The matrix −D₁D₂S_d in the frames at both ends, Ω(δ, ε) = ε₁ᵀ M δ₀ − δ₁ᵀ M ε₀."""
+    space, dtype = action.space, action.system.dtype
+
+    def left(e1):
+        return space.flatten(end_momenta(action, q0, space.move(q1, space.unflatten(e1)), h, dW, t)[0])
+
+    return jax.jacfwd(left)(jnp.zeros(space.dim, dtype))
+
+
+def action_sum(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0.0) -> Float[Array, ""]:
+    """𝔊 of a path whose arrays have the time along their first axis."""
+    before, after, times = _steps(path, h, dW, t0)
+
+    def one(q0, q1, w, t):
+        return discrete_lagrangian(action, q0, q1, scale(1 / h, action.space.subtract(q1, q0)), h, w, t)
+
+    return jnp.sum(jax.vmap(one)(before, after, dW, times))
+
+
+def action_differential(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0.0) -> Float[Array, "inner n"]:
+    """d𝔊 at the inner points of a path: zero along a solution, and only there."""
+    before, after, times = _steps(path, h, dW, t0)
+    flat = action.space.flatten
+    left, right = jax.vmap(lambda *a: tuple(map(flat, end_momenta(action, a[0], a[1], h, a[2], a[3]))))(before, after, dW, times)
+    return right[:-1] - left[1:]
+
+
+def euler_lagrange(action: Action, q0: Point, q1: Point, h, dW: Float[Array, "steps m"], t0=0.0) -> Point:
+    """The two-step form: the path through q0 and q1 that solves D₂S_d(q_{k−1}, q_k) + D₁S_d(q_k, q_{k+1}) = 0.
+
+    dW holds the increments of all steps; the first belongs to the step from q0 to q1.
+    """
+    stepper = flow(action)
+
+    def advance(pair, driven):
+        q, q_next = pair
+        before, after, t = driven
+        _, p = end_momenta(action, q, q_next, h, before, t)
+        new, _ = stepper.advance(State(q_next, p), h, after, t + h)
+        return (q_next, new.q), new.q
+
+    times = t0 + h * jnp.arange(dW.shape[0] - 1)
+    _, rest = jax.lax.scan(advance, (q0, q1), (dW[:-1], dW[1:], times))
+    return jax.tree.map(lambda a, b, c: jnp.concatenate([a[None], b[None], c]), q0, q1, rest)
+
+
+def _steps(path: Point, h, dW, t0):
+    before = jax.tree.map(lambda leaf: leaf[:-1], path)
+    after = jax.tree.map(lambda leaf: leaf[1:], path)
+    return before, after, t0 + h * jnp.arange(dW.shape[0])

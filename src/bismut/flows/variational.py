@@ -1,0 +1,99 @@
+"""The step that follows from an action.
+
+    solve   p0 = −D₁S_d(q0, q0 ⊕ h v) − f⁻   for v,      then   q1 = q0 ⊕ h v,   p1 = D₂S_d(q0, q1) + f⁺
+
+The unknown is the velocity. How the equation is solved is found out from the action itself, by asking what its derivatives depend on:
+
+    linear     ∂(residual)/∂v does not depend on v: one correction is exact (explicit schemes on ℝⁿ end here)
+    cells      the potential part of −D₁S does not depend on v: only T couples components, and it falls into cells
+    Newton     otherwise, on all components at once
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from bismut.actions import Action
+from bismut.flows.legendre import momenta
+from bismut.mechanics import State, newton
+from bismut.mechanics.dependence import depends
+from bismut.mechanics.newton import Cells
+from bismut.precision import cast
+
+
+class Solve(NamedTuple):
+    """How the equation of one step was solved."""
+
+    residual: Float[Array, ""]
+    converged: Bool[Array, ""]
+    iterations: Int[Array, ""]
+
+
+class Structure(NamedTuple):
+    """What is known of the equation of a step before any number is."""
+
+    linear: bool
+    cells: Cells
+
+    @property
+    def words(self) -> str:
+        blocks = " and ".join(f"{count} of size {size}" for count, size in self.cells.runs)
+        return f"{'linear, one exact correction' if self.linear else 'Newton'}; blocks: {blocks}"
+
+
+class Variational(eqx.Module):
+    """The flow of an action."""
+
+    scheme: Action
+
+    def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
+        """One step of one trajectory."""
+        action, system = self.scheme, self.scheme.system
+        space = action.space
+        v_force = system.velocity(state.q, state.p, t) if system.forced and action.explicit_force else None
+        target = space.flatten(state.p)
+
+        def both(x):
+            v = space.unflatten(x)
+            q1 = space.move(state.q, v, h)
+            p0, p1 = momenta(action, state.q, q1, v, h, dW, t, v_force)
+            return space.flatten(p0) - target, q1, p1
+
+        structure = self.structure()
+        root = newton.solve(lambda x: both(x)[0], jnp.zeros_like(target), structure.cells, structure.linear)
+        residual, q1, p1 = both(root.x)
+        size = jnp.max(jnp.abs(residual))
+        new = cast(State(q1, p1), system.dtype)
+        return new, Solve(size, root.converged & jnp.isfinite(size), root.iterations)
+
+    def structure(self) -> Structure:
+        """How the step equation can be solved, read off its jaxpr."""
+        action, system = self.scheme, self.scheme.system
+        space, dtype = action.space, system.dtype
+        x, q, one = jnp.zeros(space.dim, dtype), space.origin(dtype), jnp.ones((), dtype)
+        dW = jnp.zeros(action.channels, dtype)
+        v_force = space.zero(dtype) if action.explicit_force else None
+
+        def residual(x):
+            v = space.unflatten(x)
+            return space.flatten(momenta(action, q, space.move(q, v, one), v, one, dW, one, v_force)[0])
+
+        linear = not depends(lambda x, y: jax.jvp(residual, (x,), (y,))[1], x, x)
+        splits = system.separable and (action.explicit_force or not system.forced) and self._potential_is_explicit()
+        return Structure(linear, system.cells if splits else newton.dense(space.dim))
+
+    def _potential_is_explicit(self) -> bool:
+        """Whether the potential part S_U of the action leaves the equation alone: S_U free of v, and ∂S_U/∂q0 free of q1."""
+        action, system = self.scheme, self.scheme.system
+        space, dtype = action.space, system.dtype
+        zero, q, one = space.zero(dtype), space.origin(dtype), jnp.ones((), dtype)
+        dW = jnp.zeros(action.channels, dtype)
+        L = system.without_kinetic_energy().lagrangian
+
+        def S(e0, q1, v):
+            return action(L, system.noise, space.nudge(q, e0), q1, v, one, dW, one)
+
+        return not depends(lambda v: S(zero, q, v), zero) and not depends(lambda q1: jax.grad(S)(zero, q1, zero), q)

@@ -1,0 +1,46 @@
+"""The user's functions, called with what they ask for.
+
+A Lagrangian is lagrangian(q, v). If it names an argument `t` it is also given the time, and if it names `parameters`, the system's parameters:
+numbers that may change, be swept or be differentiated without compiling anything again. The same holds for noise, force and potential.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bismut.errors import ShapeError
+
+_OFFERED = ("t", "parameters")
+
+
+@dataclass(frozen=True)
+class Law:
+    """A user's function together with which of `t` and `parameters` it wants."""
+
+    name: str
+    function: Callable
+    wants: tuple[str, ...]
+
+    def __call__(self, *arguments, t, parameters):
+        offered = {"t": t, "parameters": parameters}
+        return self.function(*arguments, **{name: offered[name] for name in self.wants})
+
+
+def law(name: str, function: Callable | None, arguments: tuple[str, ...]) -> Law | None:
+    """Wrap a function, checking that it takes the positional arguments it will be given."""
+    if function is None:
+        return None
+    if not callable(function):
+        raise ShapeError(f"{name} must be a function of ({', '.join(arguments)}), but {type(function).__name__} came.")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # a built-in without a signature takes what it takes
+        return Law(name, function, ())
+    wants = tuple(word for word in _OFFERED if word in signature.parameters)
+    try:
+        signature.bind(*arguments, **dict.fromkeys(wants))
+    except TypeError as problem:
+        raise ShapeError(
+            f"{name} must be a function of ({', '.join(arguments)}), and may also name t and parameters, but {signature} came: {problem}."
+        ) from None
+    return Law(name, function, wants)

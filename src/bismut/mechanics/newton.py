@@ -1,0 +1,137 @@
+"""Newton's method for the small equations of a step, with an outcome and with derivatives.
+
+    r(x) = 0,    x ← x + λ d,    d = −J(x)⁻¹ r(x)
+
+The step length λ is halved when the next correction would not be shorter than the last (the natural monotonicity test), and the loop ends
+when a correction is below √ε/10 of x: convergence is quadratic, so after it x is right to round-off. An equation that is linear is solved by one
+correction, exactly, without a loop.
+
+J is block diagonal with blocks given by `cells`. All blocks are found at once: one tangent per column of the largest block, however many
+blocks there are, so K bodies cost K small solves and never one large one.
+
+Derivatives come from the implicit function theorem, not from the iterations.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+Vector = Float[Array, " n"]
+
+MAX_ITERATIONS = 50
+_UNROLLED = 6  # largest block solved by elimination written out; LAPACK calls on tiny blocks cost more than their arithmetic
+
+
+class Cells(NamedTuple):
+    """Blocks on the diagonal: consecutive runs of (how many, how large)."""
+
+    runs: tuple[tuple[int, int], ...]
+
+    @property
+    def width(self) -> int:
+        return max(size for _, size in self.runs)
+
+    @property
+    def dim(self) -> int:
+        return sum(count * size for count, size in self.runs)
+
+
+def dense(n: int) -> Cells:
+    return Cells(((1, n),))
+
+
+class Root(NamedTuple):
+    """A solution and how it was reached."""
+
+    x: Vector
+    converged: Bool[Array, ""]
+    iterations: Int[Array, ""]
+
+
+def solve(residual: Callable[[Vector], Vector], guess: Vector, cells: Cells, linear: bool) -> Root:
+    """The root of the residual near a guess."""
+
+    def run(f, x):
+        x, converged, iterations = _correct_once(f, x, cells) if linear else _iterate(f, x, cells)
+        return x, (converged.astype(x.dtype), iterations.astype(x.dtype))  # custom_root can carry only real numbers beside the root
+
+    def tangent(f, y):
+        return solve_blocks(blocks(f, cells, y.dtype), y, cells)
+
+    x, (converged, iterations) = jax.lax.custom_root(residual, guess, run, tangent, has_aux=True)
+    return Root(x, converged > 0, iterations.astype(int))
+
+
+def _correct_once(f, x, cells):
+    x = x + _correction(f, x, cells)
+    return x, jnp.all(jnp.isfinite(x)), jnp.ones((), int)
+
+
+def _iterate(f, x, cells):
+    tolerance = 0.1 * float(np.finfo(x.dtype).eps) ** 0.5
+
+    def unfinished(loop):
+        _, _, _, _, iterations, done = loop
+        return ~done & (iterations < MAX_ITERATIONS)
+
+    def improve(loop):
+        x, d, size, length, iterations, _ = loop
+        trial = x + length * d
+        after = _correction(f, trial, cells)
+        shorter = jnp.max(jnp.abs(after))
+        done = shorter <= tolerance * jnp.max(jnp.abs(trial + after))
+        good = done | (shorter < size)  # false for a correction that is not a number
+        kept = [jnp.where(good, new, old) for new, old in ((trial, x), (after, d), (shorter, size), (1.0, 0.5 * length))]
+        return *kept, iterations + 1, done
+
+    one = jnp.ones((), x.dtype)
+    start = (x, jnp.zeros_like(x), jnp.inf * one, one, jnp.zeros((), int), jnp.array(False))
+    x, d, _, _, iterations, done = jax.lax.while_loop(unfinished, improve, start)
+    return x + d, done, iterations
+
+
+def _correction(f, x, cells):
+    r, tangent = jax.linearize(f, x)
+    return -solve_blocks(blocks(tangent, cells, x.dtype), r, cells)
+
+
+def blocks(tangent: Callable[[Vector], Vector], cells: Cells, dtype) -> list[Float[Array, "count size size"]]:
+    """The diagonal blocks of a linear map, from `cells.width` evaluations of it."""
+    seeds = np.concatenate([np.tile(np.eye(cells.width, size), count) for count, size in cells.runs], axis=1)
+    columns = jax.vmap(tangent)(jnp.asarray(seeds, dtype))
+    found, start = [], 0
+    for count, size in cells.runs:
+        part = columns[:size, start : start + count * size].reshape(size, count, size)
+        found.append(jnp.transpose(part, (1, 2, 0)))
+        start += count * size
+    return found
+
+
+def solve_blocks(matrices: list, y: Vector, cells: Cells) -> Vector:
+    """The solution of the block diagonal system."""
+    parts, start = [], 0
+    for matrix, (count, size) in zip(matrices, cells.runs, strict=True):
+        right = y[start : start + count * size].reshape(count, size)
+        parts.append(jnp.ravel(jax.vmap(solve_small if size <= _UNROLLED else jnp.linalg.solve)(matrix, right)))
+        start += count * size
+    return jnp.concatenate(parts)
+
+
+def solve_small(A: Float[Array, "n n"], b: Vector) -> Vector:
+    """A⁻¹ b by elimination with partial pivoting, written out."""
+    n = b.shape[0]
+    rows = [jnp.append(A[i], b[i]) for i in range(n)]
+    for k in range(n):
+        for i in range(k + 1, n):
+            swap = jnp.abs(rows[i][k]) > jnp.abs(rows[k][k])
+            rows[k], rows[i] = jnp.where(swap, rows[i], rows[k]), jnp.where(swap, rows[k], rows[i])
+        for i in range(k + 1, n):
+            rows[i] = rows[i] - (rows[i][k] / rows[k][k]) * rows[k]
+    x = [b[0]] * n
+    for k in reversed(range(n)):
+        x[k] = (rows[k][n] - sum((rows[k][j] * x[j] for j in range(k + 1, n)), jnp.zeros((), b.dtype))) / rows[k][k]
+    return jnp.stack(x)

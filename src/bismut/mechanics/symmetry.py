@@ -1,0 +1,71 @@
+"""Symmetries, each as its infinitesimal action.
+
+    ξ_Q(q) = d/ds Φ(exp(sξ), q) at s = 0,        J(q, p) = ⟨p, ξ_Q(q)⟩
+
+A symmetry says how it moves a point; whether the action is invariant under it, and so J conserved, is measured (`verify`), not assumed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bismut.spaces import Point, Space, Velocity, pair
+
+Axis = tuple[float, ...] | float
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """One or several infinitesimal actions (space, q) ↦ velocity, and whether the momentum map is one number or a vector of them."""
+
+    generators: tuple[Callable[[Space, Point], Velocity], ...]
+    words: str
+    single: bool = True
+
+    def momentum(self, space: Space, q: Point, p: Velocity) -> Float[Array, "..."]:
+        """J(q, p): a number for one generator, an array for several."""
+        values = [pair(p, generator(space, q)) for generator in self.generators]
+        return values[0] if self.single else jnp.stack(values)
+
+
+def symmetry(generator: Callable[[Point], Velocity], words: str = "own action") -> Symmetry:
+    """The user's own infinitesimal action: q ↦ the velocity ξ_Q(q)."""
+    return Symmetry((lambda space, q: generator(q),), words)
+
+
+def translation(direction: Axis) -> Symmetry:
+    """Shift everything along a direction fixed in space."""
+    direction = _axis(direction)
+    return Symmetry((lambda space, q: space.translation(q, direction),), f"translation along {direction}")
+
+
+def translations(n: int = 3) -> Symmetry:
+    """Shifts along all n coordinate axes; the momentum map is the total momentum."""
+    return Symmetry(tuple((lambda space, q, e=e: space.translation(q, e)) for e in _basis(n)), "all translations", single=False)
+
+
+def left_rotation(axis: Axis) -> Symmetry:
+    """Turn everything about an axis through the origin, fixed in space (a number in the plane)."""
+    axis = _axis(axis)
+    return Symmetry((lambda space, q: space.left_rotation(q, axis),), f"rotation about {axis}")
+
+
+def left_rotations() -> Symmetry:
+    """Turns about all three axes of space; the momentum map is the total angular momentum."""
+    return Symmetry(tuple((lambda space, q, e=e: space.left_rotation(q, e)) for e in _basis(3)), "all rotations", single=False)
+
+
+def right_rotation(axis: Axis) -> Symmetry:
+    """Turn each body about an axis fixed in it, as for a body with two equal moments of inertia."""
+    axis = _axis(axis)
+    return Symmetry((lambda space, q: space.right_rotation(q, axis),), f"rotation about the body axis {axis}")
+
+
+def _axis(axis: Axis) -> Axis:
+    return tuple(float(a) for a in axis) if hasattr(axis, "__iter__") else float(axis)  # pyright: ignore
+
+
+def _basis(n: int):
+    return [tuple(float(i == j) for j in range(n)) for i in range(n)]

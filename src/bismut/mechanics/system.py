@@ -1,0 +1,265 @@
+"""A mechanical system: what nature does.
+
+    S = ∫ L(q, v) dt + Σ γ_i(q) ∘ dW_i + ⟨p, dq/dt − v⟩ dt ,       plus the virtual work of a force F(q, v)
+
+A space, a Lagrangian, stochastic potentials and perhaps a force; energy, momentum, the Legendre transform both ways and the momentum maps of
+its symmetries are derived. Wrong shapes, a Lagrangian that is not a number and a degenerate one are refused here, before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bismut.errors import BismutError, DegenerateError, ShapeError, nearest
+from bismut.mechanics import newton
+from bismut.mechanics.dependence import depends
+from bismut.mechanics.law import Law, law
+from bismut.mechanics.newton import Cells
+from bismut.mechanics.state import State
+from bismut.mechanics.symmetry import Symmetry
+from bismut.precision import cast, real_type
+from bismut.spaces import Point, Space, Velocity, pair
+
+Scalar = Float[Array, ""]
+
+_LARGEST_PROBE = 64  # degrees of freedom up to which the Hessian of L is tried at random points
+
+
+class System(eqx.Module):
+    """Space, Lagrangian, stochastic potentials, force and symmetries.
+
+    lagrangian  L(q, v), one number
+    noise       γ(q), one value per Wiener process, as one array
+    force       F(q, v), a covector with the structure of a velocity
+    symmetries  names and actions whose momentum maps one wants to see
+    parameters  numbers (any tree of arrays) given to those functions that name an argument `parameters`
+    cells       sizes of the blocks into which ∂L/∂v falls, one per array of the velocity; known for `mechanical` systems
+    """
+
+    space: Space = eqx.field(static=True)
+    parameters: Any
+    _lagrangian: Law | None = eqx.field(static=True)
+    _noise: Law | None = eqx.field(static=True)
+    _force: Law | None = eqx.field(static=True)
+    _symmetries: tuple[tuple[str, Symmetry], ...] = eqx.field(static=True)
+    _potential: Law | None = eqx.field(static=True)
+    _cells: tuple[int, ...] | None = eqx.field(static=True)
+    channels: int = eqx.field(static=True)
+    precision: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        space: Space,
+        lagrangian: Callable | None,
+        noise: Callable | None = None,
+        force: Callable | None = None,
+        symmetries: Mapping[str, Symmetry] | None = None,
+        *,
+        parameters: Any = None,
+        potential: Callable | None = None,
+        cells: tuple[int, ...] | None = None,
+        channels: int | None = None,
+        precision: str = "float64",
+    ):
+        if not isinstance(space, Space):
+            raise ShapeError(f"space must be a configuration space such as SO3() or Euclidean(2), but {type(space).__name__} came.")
+        dtype = real_type(precision)
+        self.space = space
+        self.precision = precision
+        self.parameters = cast(parameters, dtype)
+        self._lagrangian = law("lagrangian", lagrangian, ("q", "v"))
+        self._noise = law("noise", noise, ("q",))
+        self._force = law("force", force, ("q", "v"))
+        self._potential = law("potential", potential, ("q",))
+        self._symmetries = tuple((symmetries or {}).items())
+        self._cells = cells
+        self.channels = self._count_channels(channels)
+        self._check()
+
+    # What the user wrote.
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(self.precision)
+
+    @property
+    def symmetries(self) -> dict[str, Symmetry]:
+        return dict(self._symmetries)
+
+    @property
+    def forced(self) -> bool:
+        return self._force is not None
+
+    @property
+    def separable(self) -> bool:
+        """Whether L = T(v) − U(q) with a T that falls into cells, so that U alone couples them."""
+        return self._cells is not None
+
+    def lagrangian(self, q: Point, v: Velocity, t=0.0) -> Scalar:
+        if self._lagrangian is None:
+            raise BismutError("This system has no Lagrangian. Give Discrete(..., system=System(space, lagrangian)) to have energy and velocities.")
+        return self._call(self._lagrangian, q, v, t=t)
+
+    def potential(self, q: Point, t=0.0) -> Scalar:
+        """U(q) of a system written as L = T − U."""
+        if self._potential is None:
+            raise BismutError("The potential is known only for systems made with mechanical(...) or rigid_bodies(...).")
+        return self._call(self._potential, q, t=t)
+
+    def noise(self, q: Point, t=0.0) -> Float[Array, " m"]:
+        """γ(q), one value per Wiener process."""
+        return jnp.zeros(self.channels, self.dtype) if self._noise is None else self._call(self._noise, q, t=t)
+
+    def force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
+        """F(q, v)."""
+        return self.space.zero(self.dtype) if self._force is None else self._call(self._force, q, v, t=t)
+
+    def _call(self, function: Law, *arguments, t):
+        return function(*arguments, t=t, parameters=self.parameters)
+
+    # What follows.
+
+    def momentum(self, q: Point, v: Velocity, t=0.0) -> Velocity:
+        """p = ∂L/∂v."""
+        return jax.grad(lambda w: self.lagrangian(q, w, t))(v)
+
+    def velocity(self, q: Point, p: Velocity, t=0.0) -> Velocity:
+        """v with ∂L/∂v (q, v) = p."""
+        space = self.space
+        target = space.flatten(p)
+
+        def residual(x):
+            return space.flatten(self.momentum(q, space.unflatten(x), t)) - target
+
+        root = newton.solve(residual, jnp.zeros_like(target), self.cells, linear=self.quadratic)
+        return space.unflatten(root.x)
+
+    def energy(self, state: State, t=0.0) -> Scalar:
+        """H = ⟨p, v⟩ − L(q, v)."""
+        v = self.velocity(state.q, state.p, t)
+        return pair(state.p, v) - self.lagrangian(state.q, v, t)
+
+    def kinetic_energy(self, state: State, t=0.0) -> Scalar:
+        """½⟨p, v⟩, the part of a quadratic Hamiltonian that measures temperature."""
+        return 0.5 * pair(state.p, self.velocity(state.q, state.p, t))
+
+    def mass(self, q: Point, v: Velocity | None = None, t=0.0) -> Float[Array, "n n"]:
+        """The matrix ∂²L/∂v²."""
+        space = self.space
+        v = space.zero(self.dtype) if v is None else v
+        return jax.jacfwd(lambda x: space.flatten(self.momentum(q, space.unflatten(x), t)))(space.flatten(v))
+
+    def momentum_map(self, name: str, state: State) -> Float[Array, "..."]:
+        """J(q, p) of a named symmetry."""
+        if name not in self.symmetries:
+            raise BismutError(f"This system has no symmetry {name!r}. {nearest(name, self.symmetries)}")
+        return self.symmetries[name].momentum(self.space, state.q, state.p)
+
+    @property
+    def cells(self) -> Cells:
+        """Blocks of the Legendre transform, for the solver."""
+        leaves = jax.tree.leaves(jax.eval_shape(self.space.zero))
+        if self._cells is None:
+            return newton.dense(sum(leaf.size for leaf in leaves))
+        return Cells(tuple((leaf.size // size, size) for leaf, size in zip(leaves, self._cells, strict=True)))
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether ∂²L/∂v² evidently does not depend on v, so that the Legendre transform is linear."""
+        space = self.space
+
+        def push(v, w, q):
+            return jax.jvp(lambda u: self.momentum(q, u, 0.0), (v,), (w,))[1]
+
+        zero = space.zero(self.dtype)
+        return not depends(push, zero, zero, space.origin(self.dtype))
+
+    def with_parameters(self, parameters: Any) -> System:
+        """The same system with other numbers; nothing is compiled again."""
+        new = cast(parameters, self.dtype)
+        if jax.tree.structure(new) != jax.tree.structure(self.parameters):
+            raise ShapeError(f"The parameters must keep their structure {jax.tree.structure(self.parameters)}, but {jax.tree.structure(new)} came.")
+        return self._changed(parameters=new)
+
+    def without_kinetic_energy(self) -> System:
+        """The same potentials with L = −U: what couples the cells of a separable system."""
+        potential = self._potential
+        assert potential is not None
+        minus = Law("lagrangian", lambda q, v, t, parameters: -potential(q, t=t, parameters=parameters), ("t", "parameters"))
+        return self._changed(_lagrangian=minus)
+
+    def _changed(self, **fields) -> System:
+        """A copy with other fields, not checked again."""
+        new = object.__new__(System)
+        for name in System.__dataclass_fields__:
+            object.__setattr__(new, name, fields.get(name, getattr(self, name)))
+        return new
+
+    # Refusals.
+
+    def _count_channels(self, channels: int | None) -> int:
+        if self._noise is None:
+            return channels or 0
+        shape = self._shape_of(self._noise, self.space.origin(self.dtype))
+        if isinstance(shape, tuple) and len(shape) == 1 and (channels is None or shape == (channels,)):
+            return shape[0]
+        came = f"shape {shape}" if isinstance(shape, tuple) else shape
+        wanted = "(m,)" if channels is None else f"({channels},)"
+        raise ShapeError(f"noise must return one array {wanted}, one value γ_i(q) per Wiener process, but it returned {came}. Write jnp.array([γ_1, ...]).")
+
+    def _shape_of(self, function: Law, *arguments):
+        try:
+            out = jax.eval_shape(lambda *a: self._call(function, *a, t=jnp.zeros((), self.dtype)), *arguments)
+        except BismutError:
+            raise
+        except Exception as problem:
+            shapes = ", ".join(str(jax.tree.map(jnp.shape, a)) for a in arguments)
+            raise ShapeError(f"{function.name} fails when called with arrays of shapes {shapes} on {self.space}: {problem}") from problem
+        return out.shape if hasattr(out, "shape") else f"a {type(out).__name__}"
+
+    def _check(self):
+        q, v = self.space.origin(self.dtype), self.space.zero(self.dtype)
+        for function, arguments in ((self._lagrangian, (q, v)), (self._potential, (q,))):
+            if function is None:
+                continue
+            shape = self._shape_of(function, *arguments)
+            if shape != ():
+                raise ShapeError(f"{function.name} must return one number, but it returned {shape}. Sum over components: v @ v, jnp.sum(...).")
+        if self._force is not None:
+            self._shape_of(self._force, q, v)
+            got = jax.eval_shape(lambda: self.force(q, v))
+            want = jax.eval_shape(lambda: v)
+            if jax.tree.map(jnp.shape, got) != jax.tree.map(jnp.shape, want):
+                raise ShapeError(f"force must return a covector shaped like a velocity {jax.tree.map(jnp.shape, want)}, but {jax.tree.map(jnp.shape, got)} came.")
+        for name, symmetry in self._symmetries:
+            if not isinstance(symmetry, Symmetry):
+                raise ShapeError(f"symmetries[{name!r}] must be a symmetry such as left_rotation((0, 0, 1)), but {type(symmetry).__name__} came.")
+            jax.eval_shape(lambda s=symmetry: s.momentum(self.space, q, v))
+        if self._lagrangian is not None and self._cells is None and self.space.dim <= _LARGEST_PROBE:
+            self._check_regular()
+
+    def _check_regular(self):
+        """Refuse a Lagrangian whose Hessian in v is singular at two random points."""
+        worst = np.inf
+        for seed in (0, 1):
+            key = jax.random.key(seed)
+            q = cast(self.space.random(key), self.dtype)
+            v = self.space.unflatten(0.1 * jax.random.normal(key, (self.space.dim,), self.dtype))
+            hessian = np.asarray(self.mass(q, v))
+            if not np.isfinite(hessian).all():
+                return  # outside the domain of L; the start state is checked instead
+            values = np.linalg.svd(hessian, compute_uv=False)
+            worst = min(worst, values[-1] / values[0] if values[0] > 0 else 0.0)
+            direction = np.linalg.svd(hessian)[2][-1]
+        if worst < 1e2 * np.finfo(self.dtype).eps:
+            raise DegenerateError(
+                f"The Lagrangian is degenerate: ∂²L/∂v² is singular (smallest over largest singular value {worst:.1g}), so momentum does not "
+                f"determine velocity along {np.round(direction, 3)}. Give that direction a mass, or remove it from the space."
+            )
