@@ -4,7 +4,7 @@ import jax
 
 from bismut.spaces import scale
 
-from .catalogue import assert_close, compiled, largest, law, on, plus, times, velocities
+from .catalogue import assert_close, batch_of, compiled, directions, largest, law, on, plus, times, velocities
 
 
 def derivative_of_tau(space, x, y):
@@ -17,41 +17,40 @@ def carried_right(space, eta, g):
 
 
 @law
-def test_tau_begins_at_the_origin_with_unit_slope(space, seed, size):
-    del size
-    (y,) = velocities(space, seed)
-    assert_close(on(space).tau(space.zero()), space.origin())
-    assert_close(on(space).tau_inv(space.origin()), space.zero())
-    assert_close(on(space).dtau_inv(space.zero(), y), y)
+def test_tau_begins_at_the_origin_with_unit_slope(space, seed):
+    (y,), zero, one = directions(space, seed), batch_of(space.zero()), batch_of(space.origin())
+    assert_close(on(space).tau(zero), one)
+    assert_close(on(space).tau_inv(one), zero)
+    assert_close(on(space).dtau_inv(zero, y), y)
 
 
 @law
-def test_the_opposite_velocity_leads_back(space, seed, size):
-    (x,) = velocities(space, seed, size)
+def test_the_opposite_velocity_leads_back(space, seed):
+    (x,) = velocities(space, seed)
     assert_close(on(space).tau(times(-1, x)), on(space).inverse(on(space).tau(x)))
 
 
 @law
-def test_dtau_inv_inverts_the_derivative_of_tau(space, seed, size):
+def test_dtau_inv_inverts_the_derivative_of_tau(space, seed):
     """d/dε τ(x + εy) = η τ(x) for y = dτ⁻¹_x η."""
-    (x,), (eta,) = velocities(space, seed, size), velocities(space, seed + 1)
+    (x,), (eta,) = velocities(space, seed), directions(space, seed)
     y = on(space).dtau_inv(x, eta)
     moved = compiled(derivative_of_tau, space)(x, y)
     assert_close(moved, compiled(carried_right, space)(eta, on(space).tau(x)), condition=(1 + largest(x)) ** 2)
 
 
 @law
-def test_dtau_inv_at_the_opposite_velocity(space, seed, size):
+def test_dtau_inv_at_the_opposite_velocity(space, seed):
     """dτ⁻¹_{−x} = dτ⁻¹_x Ad_τ(x)."""
-    (x,), (y,) = velocities(space, seed, size), velocities(space, seed + 1)
+    (x,), (y,) = velocities(space, seed), directions(space, seed)
     verb = on(space)
     assert_close(verb.dtau_inv(times(-1, x), y), verb.dtau_inv(x, verb.Ad(verb.tau(x), y)), condition=(1 + largest(x)) ** 2)
 
 
 @law
-def test_the_odd_part_of_dtau_inv(space, seed, size):
+def test_the_odd_part_of_dtau_inv(space, seed):
     """dτ⁻¹_x − dτ⁻¹_{−x} = −ad_x, for exp and cay alike."""
-    (x,), (y,) = velocities(space, seed, size), velocities(space, seed + 1)
+    (x,), (y,) = velocities(space, seed), directions(space, seed)
     verb = on(space)
     difference = plus(verb.dtau_inv(x, y), times(-1, verb.dtau_inv(times(-1, x), y)))
     assert_close(difference, times(-1, verb.bracket(x, y)), condition=(1 + largest(x)) ** 2)

@@ -67,7 +67,7 @@ class Variational(eqx.Module):
         residual, q1, p1 = both(root.x)
         size = jnp.max(jnp.abs(residual))
         new = cast(State(q1, p1), system.dtype)
-        return new, Solve(size, root.converged & jnp.isfinite(size), root.iterations)
+        return new, Solve(size, root.converged, root.iterations)
 
     def structure(self) -> Structure:
         """How the step equation can be solved, read off its jaxpr."""

@@ -75,8 +75,9 @@ def _iterate(f, x, cells):
     tolerance = 0.1 * float(np.finfo(x.dtype).eps) ** 0.5
 
     def unfinished(loop):
-        _, _, _, _, iterations, done = loop
-        return ~done & (iterations < MAX_ITERATIONS)
+        _, _, size, _, iterations, done = loop
+        hopeless = (iterations > 0) & jnp.isinf(size)  # not even the guess could be corrected
+        return ~done & ~hopeless & (iterations < MAX_ITERATIONS)
 
     def improve(loop):
         x, d, size, length, iterations, _ = loop

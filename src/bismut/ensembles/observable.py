@@ -1,0 +1,65 @@
+"""What is measured on the way: functions of a state, evaluated per trajectory.
+
+A plain function of a `State` is an observable. Those here also need the system (its energy, a named momentum map) and are bound to it by the run.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.errors import ShapeError
+from bismut.mechanics import Scheme, State, System
+
+
+@dataclass(frozen=True)
+class Observable:
+    """A function of (system, state, t)."""
+
+    name: str
+    function: Callable
+
+    def __call__(self, system: System | Scheme, state: State, t=0.0):
+        return self.function(system.system if isinstance(system, Scheme) else system, state, t)
+
+
+energy = Observable("energy", lambda system, state, t: system.energy(state, t))
+kinetic_energy = Observable("kinetic_energy", lambda system, state, t: system.kinetic_energy(state, t))
+temperature = Observable("temperature", lambda system, state, t: 2 * system.kinetic_energy(state, t) / system.space.dim)
+
+
+def momentum(name: str) -> Observable:
+    """The momentum map of a symmetry named in the system."""
+    return Observable(f"momentum({name!r})", lambda system, state, t: system.momentum_map(name, state))
+
+
+def bind(observe: Mapping[str, Callable], scheme: Scheme, example: State) -> Callable:
+    """All observables as one function of (state, t); each is tried on shapes now, so that mistakes show before the run."""
+    system = scheme.system
+    functions = {}
+    for name, observable in observe.items():
+        if not callable(observable):
+            raise ShapeError(f"observe[{name!r}] must be a function of a State, but {type(observable).__name__} came.")
+        functions[name] = _bound(observable, system)
+        try:
+            shape = jax.eval_shape(functions[name], example, jnp.zeros((), system.dtype))
+        except ValueError:
+            raise
+        except Exception as problem:
+            raise ShapeError(f"observe[{name!r}] fails on a state of {system.space}: {problem}") from problem
+        if not hasattr(shape, "shape"):
+            raise ShapeError(f"observe[{name!r}] must return one array, but it returned a {type(shape).__name__}.")
+    return lambda state, t: {name: jnp.asarray(function(state, t), system.dtype) for name, function in functions.items()}
+
+
+def _bound(observable: Callable, system: System) -> Callable:
+    if isinstance(observable, Observable):
+        return lambda state, t: observable(system, state, t)
+    return lambda state, t: observable(state)
+
+
+def shapes(observe: Callable, example: State, dtype: np.dtype) -> dict[str, tuple[int, ...]]:
+    """The shape of each observable."""
+    return {name: leaf.shape for name, leaf in jax.eval_shape(observe, example, jnp.zeros((), dtype)).items()}

@@ -1,0 +1,45 @@
+"""Numerical failure is an outcome: which trajectory, which step, what residual, what to do. The others finish."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+_SHOWN = 5
+
+
+class Failure(NamedTuple):
+    """One trajectory that could not go on."""
+
+    trajectory: int
+    step: int
+    time: float
+    residual: float
+
+    def __str__(self):
+        where = f"trajectory {self.trajectory}, step {self.step} (t = {self.time:.6g})"
+        if not np.isfinite(self.residual):
+            return f"{where}: the state ceased to be finite"
+        return f"{where}: the equation of the step was not solved, residual {self.residual:.2g}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    trajectories: int
+    failures: tuple[Failure, ...] = field(default=())
+
+    @property
+    def ok(self) -> bool:
+        return not self.failures
+
+    def __str__(self):
+        if self.ok:
+            return f"all {self.trajectories} trajectories finished"
+        lines = [f"{len(self.failures)} of {self.trajectories} trajectories failed and were left out from then on:"]
+        lines += [f"  {failure}" for failure in self.failures[:_SHOWN]]
+        if len(self.failures) > _SHOWN:
+            lines.append(f"  and {len(self.failures) - _SHOWN} more")
+        lines.append("A smaller step usually helps; so do bounded increments, path=Wiener(seed, bounded=True), when noise is large.")
+        return "\n".join(lines)

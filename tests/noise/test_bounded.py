@@ -1,0 +1,29 @@
+"""A bounded path satisfies |ΔW| ≤ √h A_h, A_h = √(4|ln h|), and equals the free path wherever that does."""
+
+import numpy as np
+import pytest
+
+from bismut.noise import Wiener
+
+from .paths import SEED, TRAJECTORIES, increments
+
+MANY, STEPS = np.arange(TRAJECTORIES), np.arange(8)
+
+
+@pytest.mark.parametrize(("h", "substeps"), [(0.3, 1), (0.05, 1), (1e-3, 1), (0.3, 3)])
+def test_bounded_increments(h, substeps):
+    free = increments(Wiener(SEED, substeps=substeps), MANY, STEPS, h)
+    bounded = increments(Wiener(SEED, substeps=substeps, bounded=True), MANY, STEPS, h)
+    limit = np.sqrt(h * 4 * abs(np.log(h)))
+    inside = np.abs(free) <= limit * (1 - 1e-15)
+    assert np.array_equal(bounded[inside], free[inside])
+    assert np.max(np.abs(bounded)) <= limit * (1 + 1e-15)
+    assert np.allclose(bounded[~inside], np.copysign(limit, free[~inside]), rtol=1e-15, atol=0)
+
+
+def test_the_bound_is_reached_as_often_as_it_should_be():
+    """P(|ζ| > A_h) at h = 0.3 is erfc(√(2|ln h|)) = 0.0282; |z| < 5, false alarm 6e−7."""
+    bounded = increments(Wiener(SEED, bounded=True), MANY, STEPS, 0.3)
+    reached = np.sum(np.abs(bounded) == np.max(bounded))
+    p = 0.02820
+    assert abs(reached - p * bounded.size) / np.sqrt(p * bounded.size) < 5
