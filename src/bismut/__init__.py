@@ -2,6 +2,7 @@
 
 from bismut.actions import Action, Discrete, Midpoint, VariationalEuler, Verlet
 from bismut.ensembles import Result, Trajectory, energy, kinetic_energy, momentum, simulate, temperature, trajectory
+from bismut.findings import explain, verify
 from bismut.flows import EulerMaruyama, ImplicitEulerMaruyama, RungeKutta4
 from bismut.mechanics import (
     State,

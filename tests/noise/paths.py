@@ -13,14 +13,14 @@ TRAJECTORIES, STEPS, CHANNELS = 1000, 500, 4  # 2e6 numbers
 
 
 @partial(jax.jit, static_argnames=("channels", "dtype", "stream"))
-def _increments(path, trajectories, steps, h, stream, channels, dtype):
+def _increments(path, trajectories, steps, h, *, channels, dtype, stream):
     return jax.lax.map(lambda k: path.increment(trajectories, k, channels, h, dtype, stream), steps)
 
 
-def increments(path, trajectories, steps, h=1.0, channels=CHANNELS, dtype=jnp.float64, stream=Stream.increment):
+def increments(path, trajectories, steps, h=1.0, *, channels=CHANNELS, dtype=jnp.float64, stream=Stream.increment):
     """ΔW[step, trajectory, channel] for arrays of indices."""
     index = words(np.asarray(trajectories, np.uint64)), words(np.asarray(steps, np.uint64))
-    return np.asarray(_increments(path, *index, h, stream, channels, dtype))
+    return np.asarray(_increments(path, *index, h, channels=channels, dtype=dtype, stream=stream))
 
 
 @cache

@@ -26,7 +26,7 @@ def test_steps(measure, lag):
 
 
 @measures
-@pytest.mark.parametrize(("i", "j"), combinations(range(4), 2))
+@pytest.mark.parametrize(("i", "j"), list(combinations(range(4), 2)))
 def test_steps_within_a_block(measure, i, j):
     z = sample()
     assert abs(measure(z[i::4], z[j::4])) < 5
@@ -52,7 +52,7 @@ def test_trajectories(measure, lag):
 
 
 @measures
-@pytest.mark.parametrize(("i", "j"), combinations(range(4), 2))
+@pytest.mark.parametrize(("i", "j"), list(combinations(range(4), 2)))
 def test_channels(measure, i, j):
     z = sample()
     assert abs(measure(z[..., i], z[..., j])) < 5

@@ -1,4 +1,4 @@
-"""ln u is right to 2e−15 relative, cos 2πf and sin 2πf to 2e−15 absolute, on the whole of their ranges; normals are finite for every pair of words."""
+"""ln u is right to 2e−15 relative, cos 2πf and sin 2πf to 2e−15 absolute, on all of their ranges; normals are finite for all words."""
 
 import jax
 import jax.numpy as jnp

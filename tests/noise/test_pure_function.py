@@ -7,7 +7,7 @@ import pytest
 
 from bismut.noise import Wiener, words
 
-from .paths import SEED, increments
+from .paths import CHANNELS, SEED, increments
 
 H = 0.01
 MANY = np.arange(1000)
@@ -18,34 +18,37 @@ PATH = Wiener(SEED)
 @pytest.fixture(scope="module")
 def together():
     """All trajectories and steps in one program."""
-    return increments(PATH, MANY, STEPS, H, channels=2)
+    return increments(PATH, MANY, STEPS, H)
 
 
 def test_a_trajectory_alone(together):
-    alone = jax.jit(lambda trajectory, step: PATH.increment(trajectory, step, 2, H, jnp.float64))
+    alone = jax.jit(lambda trajectory, step: PATH.increment(trajectory, step, CHANNELS, H, jnp.float64))
     for n in (0, 1, 499, 999):
         for k, step in enumerate(STEPS):
             assert np.array_equal(alone(words(n), words(step)), together[k, n])
 
 
-@pytest.mark.parametrize("size", [1, 7, 333])
+@pytest.mark.parametrize("size", [1, 333])
 def test_a_smaller_batch(together, size):
-    assert np.array_equal(increments(PATH, MANY[100 : 100 + size], STEPS, H, channels=2), together[:, 100 : 100 + size])
+    assert np.array_equal(increments(PATH, MANY[100 : 100 + size], STEPS, H), together[:, 100 : 100 + size])
 
 
 def test_another_order(together):
     order, later = np.random.default_rng(1).permutation(len(MANY)), STEPS[::-1]
-    assert np.array_equal(increments(PATH, MANY[order], later, H, channels=2), together[::-1, order])
+    assert np.array_equal(increments(PATH, MANY[order], later, H), together[::-1, order])
 
 
 def test_over_vmap(together):
-    one = lambda low, high, step: PATH.increment((low, high), step, 2, H, jnp.float64)
+    one = lambda low, high, step: PATH.increment((low, high), step, CHANNELS, H, jnp.float64)
     got = jax.jit(jax.vmap(one, in_axes=(0, 0, None)))(*words(MANY), words(STEPS[2]))
     assert np.array_equal(got, together[2])
 
 
-def test_outside_of_jit(together):
-    assert np.array_equal(PATH.increment(words(MANY), words(STEPS[0]), 2, H, jnp.float64), together[0])
+@pytest.mark.parametrize("substeps", [1, 3])
+def test_outside_of_jit(substeps):
+    path = Wiener(SEED, substeps=substeps)
+    alone = path.increment(words(MANY), words(STEPS[0]), CHANNELS, H, jnp.float64)
+    assert np.array_equal(alone, increments(path, MANY, STEPS, H)[0])
 
 
 def test_inside_a_larger_program(together):
@@ -54,25 +57,25 @@ def test_inside_a_larger_program(together):
     @jax.jit
     def walk(path, trajectories, steps):
         def step(x, k):
-            dW = path.increment(trajectories, k, 2, H, jnp.float64)
+            dW = path.increment(trajectories, k, CHANNELS, H, jnp.float64)
             return jnp.sin(x) + x * dW + dW, dW
 
-        return jax.lax.scan(step, jnp.ones((len(MANY), 2)), steps)[1]
+        return jax.lax.scan(step, jnp.ones((len(MANY), CHANNELS)), steps)[1]
 
     assert np.array_equal(walk(PATH, words(MANY), words(STEPS)), together)
 
 
 def test_the_number_of_channels_does_not_matter(together):
-    assert np.array_equal(increments(PATH, MANY, STEPS, H, channels=5)[..., :2], together)
+    assert np.array_equal(increments(PATH, MANY, STEPS, H, channels=5)[..., :CHANNELS], together)
 
 
 def test_the_default_precision_is_double(together):
-    got = jax.jit(lambda trajectory, step: PATH.increment(trajectory, step, 2, H))(words(MANY), words(STEPS[0]))
+    got = jax.jit(lambda trajectory, step: PATH.increment(trajectory, step, CHANNELS, H))(words(MANY), words(STEPS[0]))
     assert got.dtype == jnp.float64
     assert np.array_equal(got, together[0])
 
 
 def test_the_step_size_is_a_factor(together):
     """ΔW = √h ζ."""
-    zeta = increments(PATH, MANY, STEPS, 1.0, channels=2)
+    zeta = increments(PATH, MANY, STEPS, 1.0)
     assert np.array_equal(np.sqrt(H) * zeta, together)

@@ -10,7 +10,7 @@ from bismut.noise import Wiener
 
 from .paths import SEED, increments
 
-FEW, STEPS = np.arange(4), np.arange(6, dtype=np.uint64)
+FEW, STEPS = np.arange(8), np.arange(8, dtype=np.uint64)
 
 shifts = st.one_of(st.integers(0, 9), st.integers(2**32 - 9, 2**32 + 9), st.integers(0, 2**60))
 examples = settings(derandomize=True, database=None, deadline=None, max_examples=30, phases=(Phase.explicit, Phase.generate))

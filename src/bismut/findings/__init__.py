@@ -1,0 +1,20 @@
+"""Judgement: is it symplectic, does it conserve, how fast does it converge."""
+
+from bismut.findings.order import Convergence, convergence, distance, final_states
+from bismut.findings.structure import symplectic_defect, symplectic_form, tangent_map, volume_factor
+from bismut.findings.verify import Finding, Report, explain, verify
+
+__all__ = [
+    "Convergence",
+    "Finding",
+    "Report",
+    "convergence",
+    "distance",
+    "explain",
+    "final_states",
+    "symplectic_defect",
+    "symplectic_form",
+    "tangent_map",
+    "verify",
+    "volume_factor",
+]

@@ -1,0 +1,101 @@
+"""How fast does the error fall with the step?
+
+    deterministic order   |z_h(T) − z(T)| ~ h^r            noise switched off
+    strong order          (E|q_h(T) − q(T)|²)^½ ~ h^r      all steps on one Brownian path
+
+The reference is another scheme on a finer grid, so that agreement means the right limit and not only a limit. The slope is that of a least-squares
+line through the logarithms.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bismut.errors import DomainError
+from bismut.flows import flow
+from bismut.mechanics import Scheme, State
+from bismut.noise import Wiener, words
+from bismut.spaces import Space
+
+
+class Convergence(NamedTuple):
+    """Steps, errors in (q, p) at the final time, and the slope of their logarithms."""
+
+    steps: np.ndarray
+    errors: np.ndarray
+    order: float
+
+
+@eqx.filter_jit
+def final_states(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m"], steps) -> State:
+    """The states after a number of steps that is data: one program serves every step size."""
+    stepper, system = flow(scheme), scheme.system
+
+    def one(increments):
+        def step(k, state):
+            return stepper.advance(state, h, increments[k], h * k.astype(system.dtype))[0]
+
+        return jax.lax.fori_loop(0, steps, step, start)
+
+    return jax.vmap(one)(dW)
+
+
+def fine_increments(scheme: Scheme, path: Wiener, h: float, steps: int, trajectories: int) -> np.ndarray:
+    """ΔW of all steps of all trajectories."""
+    system = scheme.system
+    draw = lambda k: path.increment(words(np.arange(trajectories)), (k, jnp.zeros_like(k)), system.channels, h, system.dtype)
+    return np.moveaxis(np.asarray(jax.jit(jax.vmap(draw))(jnp.arange(steps, dtype=jnp.uint32))), 0, 1)
+
+
+def coarsened(dW: np.ndarray, n: int) -> np.ndarray:
+    """The same Brownian path in n steps; padded so that the shape stays."""
+    paths, most, m = dW.shape
+    out = np.zeros_like(dW)
+    out[:, :n] = dW.reshape(paths, n, most // n, m).sum(2)
+    return out
+
+
+def convergence(
+    scheme: Scheme,
+    reference: Scheme,
+    start: State,
+    *,
+    time: float,
+    levels: Sequence[int],
+    finest: int,
+    trajectories: int = 1,
+    seed: int = 0,
+    noise: float = 1.0,
+) -> Convergence:
+    """Errors of a scheme with `levels` steps up to a time against a reference with `finest` steps, on one Brownian path.
+
+    `finest` must be a multiple of every level; `noise` scales the increments, 0 switches them off.
+    """
+    if any(finest % n for n in levels):
+        raise DomainError(f"finest = {finest} must be a multiple of every level in {tuple(levels)}.")
+    dW = noise * fine_increments(scheme, Wiener(seed), time / finest, finest, trajectories)
+
+    def run(s: Scheme, n: int) -> State:
+        return final_states(s, start, jnp.asarray(time / n, s.system.dtype), jnp.asarray(coarsened(dW, n)), jnp.asarray(n))
+
+    exact = run(reference, finest)
+    errors = np.array([float(distance(scheme.space, run(scheme, n), exact)) for n in levels])
+    steps = time / np.asarray(levels)
+    return Convergence(steps, errors, float(np.polyfit(np.log(steps), np.log(errors), 1)[0]))
+
+
+@eqx.filter_jit
+def distance(space: Space, a: State, b: State):
+    """Root mean square distance of two batches of states in (q, p)."""
+
+    def one(x: State, y: State):
+        q = space.flatten(space.subtract(x.q, y.q))
+        p = space.flatten(x.p) - space.flatten(y.p)
+        return q @ q + p @ p
+
+    return jnp.sqrt(jnp.mean(jax.vmap(one)(a, b)))

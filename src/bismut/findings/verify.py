@@ -1,0 +1,170 @@
+"""What a scheme claims, measured: `verify` gives findings, and a finding can fail.
+
+Each finding names a law, what was claimed, what was measured and the limit that separates the two. Claims that a scheme does not make are measured
+all the same and shown as facts: that Euler–Maruyama is not symplectic is no failure of Euler–Maruyama.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.actions import Action
+from bismut.ensembles import trajectory
+from bismut.ensembles.checks import check_start, check_step
+from bismut.findings.order import convergence
+from bismut.findings.structure import symplectic_defect, volume_factor
+from bismut.flows import RungeKutta4, action_differential, flow
+from bismut.mechanics import Scheme, State
+from bismut.noise import Wiener, words
+
+_STEPS = 200  # of the trajectory along which conservation is measured
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One law: `held` is None where nothing was claimed."""
+
+    law: str
+    measured: float
+    limit: float
+    held: bool | None
+    words: str
+
+    def __str__(self):
+        mark = {True: "✓", False: "✗", None: "·"}[self.held]
+        return f"{mark} {self.law:<28} {self.measured:>10.3g}   {self.words}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings about one scheme; `ok` unless a claim failed."""
+
+    scheme: str
+    step: float
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(finding.held is not False for finding in self.findings)
+
+    def __getitem__(self, law: str) -> Finding:
+        return next(finding for finding in self.findings if finding.law == law)
+
+    def __str__(self):
+        head = f"{self.scheme}, step {self.step:g}: {'every claim held' if self.ok else 'A CLAIM FAILED'}"
+        return "\n".join([head, *(f"  {finding}" for finding in self.findings)])
+
+    __repr__ = __str__
+
+
+def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = True) -> Report:
+    """Measure symplecticity, phase volume, momentum maps, the variational principle, the solve, and the order of a scheme."""
+    check_step(step)
+    path = Wiener(seed)
+    state, batch = check_start(scheme, start, path, words(0))
+    if batch:
+        state = jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state)
+    system, claims = scheme.system, scheme.claims
+    eps = float(np.finfo(system.dtype).eps)
+    h = jnp.asarray(step, system.dtype)
+    # Three times the usual increment, so that a defect proportional to the noise is not missed.
+    dW = 3 * path.increment(words(0), words(0), scheme.channels, h, system.dtype)
+    conservative = not system.forced
+    cheap = {"xla_backend_optimization_level": 0}  # run once: compiling is the cost
+
+    findings = []
+    defect = float(jax.jit(lambda s: symplectic_defect(scheme, s, h, dW), compiler_options=cheap)(state))
+    claimed = claims.symplectic and conservative
+    findings.append(_at_most("symplectic defect", defect, 5e4 * eps, claimed, "max |TᵀΩT − Ω| of one step"))
+    volume = float(jax.jit(lambda s: volume_factor(scheme, s, h, dW), compiler_options=cheap)(state))
+    findings.append(_at_most("phase volume", abs(volume - 1), 5e4 * eps, claimed, f"|det − 1| of one step (factor {volume:.12g})"))
+    run = trajectory(scheme, state, step=step, steps=_STEPS, path=path)
+    findings += [_noether(scheme, name, run.states, eps, claims.momentum_maps and conservative) for name in system.symmetries]
+    if isinstance(scheme, Action):
+        findings.append(_stationary(scheme, run.states, path, step, eps))
+    solved = bool(np.all(run.solve.converged))
+    worst, most = float(np.max(run.solve.residual)), int(np.max(run.solve.iterations))
+    findings.append(Finding("solve", worst, np.inf, solved, f"largest residual of {_STEPS} steps, at most {most} iterations each"))
+    if order and system._lagrangian is not None:
+        findings += _orders(scheme, state, step, seed)
+    return Report(type(scheme).__name__, float(step), tuple(findings))
+
+
+def _at_most(law: str, measured: float, limit: float, claimed: bool, words: str) -> Finding:
+    return Finding(law, measured, limit, measured <= limit if claimed else None, f"{words}; {f'limit {limit:.1g}' if claimed else 'not claimed'}")
+
+
+def _noether(scheme: Scheme, name: str, states: State, eps: float, claimed: bool) -> Finding:
+    """A momentum map is claimed to be kept only if the action is invariant, which one step shows: J⁺ − J⁻ = 0 without noise and with it."""
+    values = np.asarray(jax.vmap(lambda s: scheme.system.momentum_map(name, s))(states))
+    size = max(float(np.abs(values).max()), 1e-300)
+    drift = float(np.abs(values - values[0]).max()) / size
+    invariant = claimed and bool(_invariant(scheme, name, jax.tree.map(lambda leaf: leaf[0], states)))
+    return _at_most(f"momentum map {name!r}", drift, 1e3 * eps, invariant, f"largest relative change in {_STEPS} noisy steps")
+
+
+def _invariant(scheme: Scheme, name: str, state: State) -> bool:
+    """Whether L and every γ_i are unchanged to first order when q, and v with it, is moved by the symmetry."""
+    system, space = scheme.system, scheme.system.space
+    v = system.velocity(state.q, state.p)
+    worst = 0.0
+    for generator in system.symmetries[name].generators:
+
+        def moved(s, generator=generator):
+            q = space.move(state.q, generator(space, state.q), s)
+            # v is carried along: the velocity of the moved curve.
+            curve = lambda e: space.move(space.move(state.q, v, e), generator(space, space.move(state.q, v, e)), s)
+            u = jax.jvp(lambda e: space.subtract(curve(e), q), (jnp.zeros_like(s),), (jnp.ones_like(s),))[1]
+            return jnp.append(system.noise(q), system.lagrangian(q, u))
+
+        zero = jnp.zeros((), system.dtype)
+        value, slope = jax.jvp(moved, (zero,), (jnp.ones_like(zero),))
+        worst = max(worst, float(jnp.max(jnp.abs(slope)) / (1 + jnp.max(jnp.abs(value)))))
+    return worst < 1e-10 if system.dtype == np.float64 else worst < 1e-4
+
+
+def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: float) -> Finding:
+    h = jnp.asarray(step, scheme.system.dtype)
+    dW = jax.vmap(lambda k: path.increment(words(0), (k, jnp.zeros_like(k)), scheme.channels, h, scheme.system.dtype))(jnp.arange(_STEPS, dtype=jnp.uint32))
+    if scheme.explicit_force and scheme.system.forced:
+        return Finding("action stationary", float("nan"), np.inf, None, "not measured: an explicit force sees the momentum, which a path of points does not show")
+    size = float(jnp.max(jnp.abs(scheme.space.flatten(jax.tree.map(lambda leaf: leaf[0], states.p))))) + 1.0
+    slope = float(jnp.max(jnp.abs(jax.jit(lambda q: action_differential(scheme, q, h, dW))(states.q))))
+    return _at_most("action stationary", slope, 1e3 * eps * size / step, True, "largest |d𝔊| along a computed path")
+
+
+def _orders(scheme: Scheme, state: State, step: float, seed: int) -> list[Finding]:
+    reference = RungeKutta4(scheme.system)
+    found = []
+    # The same shapes for both measurements, so that each scheme is compiled once.
+    common = {"time": 16 * step, "levels": (16, 32, 64), "seed": seed, "finest": 1024, "trajectories": 64}
+    measured = convergence(scheme, reference, state, noise=0.0, **common).order
+    found.append(Finding("order", measured, 0.25, measured > scheme.claims.order - 0.25, f"slope without noise; claimed {scheme.claims.order:g}"))
+    if scheme.channels and scheme.claims.strong_order is not None:
+        measured = convergence(scheme, reference, state, **common).order
+        claimed = scheme.claims.strong_order
+        found.append(Finding("strong order", measured, 0.25, measured > claimed - 0.25, f"slope on one Brownian path, 64 trajectories; claimed {claimed:g}"))
+    return found
+
+
+def explain(scheme: Scheme) -> str:
+    """In words: what is solved for, how, what it costs, and what the scheme claims."""
+    system, claims = scheme.system, scheme.claims
+    lines = [f"{type(scheme).__name__} on {scheme.space}: {system.space.dim} degrees of freedom, {scheme.channels} Wiener processes"]
+    if isinstance(scheme, Action):
+        lines.append("  action       " + (type(scheme).__call__.__doc__ or type(scheme).__doc__ or "").strip().splitlines()[0])
+        structure = flow(scheme).structure()  # pyright: ignore[reportAttributeAccessIssue]
+        lines.append(f"  unknown      the velocity v of the step, {system.space.dim} components; q1 = q0 ⊕ h v, p1 = D₂S_d + f⁺")
+        lines.append(f"  solve        p0 = −D₁S_d(q0, q0 ⊕ h v) − f⁻: {structure.words}")
+        lines.append(f"  cost         {structure.cells.width} tangents of the residual and one block solve per iteration")
+    if system.forced:
+        when = "explicit, at the start of the step" if getattr(scheme, "explicit_force", True) else "with the velocity of the step"
+        lines.append(f"  force        as impulses of its virtual work along the step; {when}")
+    kept = [word for word, flag in (("symplectic", claims.symplectic), ("keeps momentum maps", claims.momentum_maps)) if flag and not system.forced]
+    strong = "" if claims.strong_order is None or not scheme.channels else f", strong order {claims.strong_order:g}"
+    lines.append(f"  claims       order {claims.order:g}{strong}{''.join(f', {word}' for word in kept)} (measure them: bm.verify)")
+    return "\n".join(lines)
