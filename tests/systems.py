@@ -39,9 +39,7 @@ def heavy_top() -> bm.System:
 def nine_noises() -> bm.System:
     """SO(3) with the nine orientation potentials s_j R_ij and no symmetry at all."""
     s = jnp.array([0.5, 0.3, 0.4])
-    return bm.mechanical(
-        bm.SO3(), mass=[1.0, 2.0, 2.5], potential=lambda R: R[2, 2] + 0.5 * R[0, 1] * R[1, 0], noise=lambda R: jnp.ravel(R * s)
-    )
+    return bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 2.5], potential=lambda R: R[2, 2] + 0.5 * R[0, 1] * R[1, 0], noise=lambda R: jnp.ravel(R * s))
 
 
 def vehicle() -> bm.System:

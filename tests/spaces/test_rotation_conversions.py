@@ -3,6 +3,7 @@
 from itertools import product
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -91,4 +92,4 @@ def test_aligned_axes_still_give_the_rotation_back(axes):
 @pytest.mark.parametrize("axes", [(0, 0, 1), (0, 1, 1), (0, 1, 3)], ids=str)
 def test_impossible_axes_are_refused(axes):
     with pytest.raises(DomainError, match="neighbours different"):
-        SO3().from_euler_angles(np.zeros(3), axes)
+        SO3().from_euler_angles(jnp.zeros(3), axes)

@@ -2,8 +2,9 @@
 
     S_d(q0, q1; h, ΔW) ≈ ∫ L dt + Σ γ_i ∘ dW_i     over one step, given q at both ends
 
-An action is handed the two ends and the velocity v = (q1 ⊖ q0)/h of the retraction's curve between them. v is redundant on purpose: a solver that
-knows v need not recover it from q1 − q0, which would cost a factor 1/h in round-off, and a derivative at fixed ends knows how v answers (`Space.ends`).
+An action is handed the two ends and the velocity v = (q1 ⊖ q0)/h of the retraction's curve between them. v is redundant on purpose: a solver
+that knows v need not recover it from q1 − q0, which would cost a factor 1/h in round-off, and a derivative at fixed ends knows how v answers
+(`Space.ends`).
 Steps, momenta, adjoints and symplectic forms follow in `flows`; nothing but the scalar is written here.
 """
 
@@ -19,8 +20,8 @@ from jaxtyping import Array, Float
 from bismut.mechanics import Claims, Scheme, System
 from bismut.spaces import Point, Space, Velocity
 
-Lagrangian = Callable[[Point, Velocity, Float[Array, ""]], Float[Array, ""]]
-Potentials = Callable[[Point, Float[Array, ""]], Float[Array, " m"]]
+Lagrangian = Callable[..., Float[Array, ""]]  # of (q, v, t)
+Potentials = Callable[..., Float[Array, " m"]]  # of (q, t)
 
 
 class Action(Scheme):

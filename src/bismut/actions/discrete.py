@@ -38,7 +38,9 @@ class Discrete(Action):
         if system.space != space:
             raise ShapeError(f"S_d lives on {space}, but its system lives on {system.space}.")
         if system.forced:
-            raise BismutError("A discrete Lagrangian on Q × Q does not say where a force acts. Use VariationalEuler, Midpoint or Verlet for a forced system.")
+            raise BismutError(
+                "A discrete Lagrangian on Q × Q does not say where a force acts. Use VariationalEuler, Midpoint or Verlet for a forced system."
+            )
         self.system = system
         self.retraction = retraction
         self.lagrangian = S_d

@@ -1,16 +1,19 @@
 """Wrong input to a run, refused at once with what was wanted, what came and what to do."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from bismut.errors import DegenerateError, DomainError, ShapeError
 from bismut.mechanics import Maxwell, Scheme, State
-from bismut.noise import Index, Wiener
+from bismut.noise import Index, Wiener, words
+from bismut.spaces import Point
 
 
 def check_step(step) -> None:
-    if isinstance(step, jax.core.Tracer):
+    if isinstance(step, Tracer):
         return  # differentiated or mapped over: its value is not known here
     value = np.asarray(step)
     if value.shape != () or not np.isfinite(value) or value <= 0:
@@ -23,19 +26,14 @@ def count(value, name: str) -> int:
     return int(value)
 
 
-def check_start(scheme: Scheme, start, path: Wiener, index: Index) -> tuple[State, tuple[int, ...]]:
-    """The start state (Maxwell starts are drawn for the given trajectories) and its batch axes."""
+def check_start(scheme: Scheme, start: State | Maxwell) -> tuple[int, ...]:
+    """Refuse a start that is no state of the scheme's system; return its batch axes."""
     if isinstance(start, Maxwell):
-        batch = scheme.space.check(start.q, "start.q")
-        draw = start.draw
-        if np.shape(index[0]):
-            draw = jax.vmap(lambda i, q: start.draw(path, i, q), in_axes=(0, 0 if batch else None))
-            return draw(index, start.q), np.shape(index[0])
-        return draw(path, index), batch
+        return scheme.space.check(start.q, "start.q")
     if not isinstance(start, State):
         raise ShapeError(f"start must be a State from scheme.start(...), but {type(start).__name__} came.")
-    if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(start)):
-        return start, ()
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
+        return ()  # differentiated or mapped over: one state whose numbers are not known here
     batch = scheme.space.check(start.q, "start.q")
     if batch != scheme.space.check_velocity(start.p, "start.p"):
         raise ShapeError("start.q and start.p have different leading axes. Make the start with scheme.start(...).")
@@ -43,9 +41,31 @@ def check_start(scheme: Scheme, start, path: Wiener, index: Index) -> tuple[Stat
     for leaf in jax.tree.leaves(start):
         if jnp.asarray(leaf).dtype != dtype:
             raise ShapeError(f"start is {jnp.asarray(leaf).dtype}, but the system works in {dtype}. scheme.start(...) gives the right one.")
-    if scheme.system._lagrangian is not None and scheme.system._cells is None:
+    if not scheme.system.separable and scheme.system.has_lagrangian:
         _check_regular(scheme, start, batch)
-    return start, batch
+    return batch
+
+
+def one_start(start: State | Maxwell, path: Wiener, trajectory: int, batch: tuple[int, ...]) -> State:
+    """The start of one trajectory; of a batch, the one that belongs to it."""
+    pick = lambda tree: jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], tree) if batch else tree
+    return start.draw(path, words(trajectory), pick(start.q)) if isinstance(start, Maxwell) else pick(start)
+
+
+def many_starts(start: State | Maxwell, path: Wiener, trajectories: np.ndarray, batch: tuple[int, ...]) -> State:
+    """The starts of many trajectories along a first axis."""
+    if isinstance(start, Maxwell):
+        q = jax.tree.map(lambda leaf: leaf[trajectories], start.q) if batch else start.q
+        return _draw(start, path, words(trajectories), q, 0 if batch else None)
+    if batch:
+        return jax.tree.map(lambda leaf: leaf[trajectories], start)
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(trajectories), *leaf.shape)), start)
+
+
+@eqx.filter_jit
+def _draw(start: Maxwell, path: Wiener, index: Index, q: Point, axis: int | None) -> State:
+    spread = jax.vmap(lambda i, place: start.draw(path, i, place), in_axes=(0, axis))
+    return spread(index, q)
 
 
 def _check_regular(scheme: Scheme, start: State, batch: tuple[int, ...]) -> None:

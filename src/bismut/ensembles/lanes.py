@@ -19,6 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import Literal
 
 LARGEST = 20_000  # scalar operations up to which lanes are worth their compile time
@@ -251,7 +252,7 @@ def _filled(shape, entry: Callable) -> np.ndarray:
 
 def _lanes_of(value) -> np.ndarray:
     """A value that is the same for all trajectories, as an array of lanes."""
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         return _filled(value.shape, lambda i: value[i] if i else value)
     value = np.asarray(value)
     return _filled(value.shape, lambda i: value[i])
@@ -383,8 +384,8 @@ _ELEMENTWISE: dict[str, Callable] = {
     "ceil": _same("ceil"),
     "is_finite": _same("is_finite", np.isfinite),
     "round": lambda a, rounding_method: np.round(a) if _constant(a) and int(rounding_method) == 1 else jax.lax.round(a, rounding_method),
-    "integer_pow": lambda a, y: _power(a, y),
-    "convert_element_type": lambda a, new_dtype: _convert(a, new_dtype),
+    "integer_pow": _power,
+    "convert_element_type": _convert,
     "clamp": lambda low, a, high: jnp.clip(a, low, high),
     "copy": lambda a: a,
     "copy_p": lambda a: a,

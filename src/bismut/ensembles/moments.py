@@ -1,6 +1,6 @@
 """Count, mean, second moment and range of a stream, mergeable in any grouping (Chan, Golub & LeVeque).
 
-    n = n_a + n_b,   δ = m_b − m_a,   m = m_a + δ n_b/n,   M2 = M2_a + M2_b + δ² n_a n_b/n
+n = n_a + n_b,   δ = m_b − m_a,   m = m_a + δ n_b/n,   M2 = M2_a + M2_b + δ² n_a n_b/n
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 class Moments(NamedTuple):
     """Statistics over trajectories."""
 
-    count: Array | np.ndarray
+    n: Array | np.ndarray
     mean: Array | np.ndarray
     second: Array | np.ndarray
     low: Array | np.ndarray
@@ -33,7 +33,7 @@ def gather(values: Float[Array, "n ..."], counted: Bool[Array, " n"]) -> Moments
 
 def merge(a: Moments, b: Moments) -> Moments:
     """The moments of both streams together."""
-    n = a.count + b.count
-    share = b.count / np.maximum(n, 1)
+    n = a.n + b.n
+    share = b.n / np.maximum(n, 1)
     shift = b.mean - a.mean
-    return Moments(n, a.mean + shift * share, a.second + b.second + shift**2 * a.count * share, np.minimum(a.low, b.low), np.maximum(a.high, b.high))
+    return Moments(n, a.mean + shift * share, a.second + b.second + shift**2 * a.n * share, np.minimum(a.low, b.low), np.maximum(a.high, b.high))

@@ -31,17 +31,17 @@ class Statistics:
 
     @property
     def mean(self):
-        return self._labelled(np.where(self.moments.count > 0, self.moments.mean, np.nan), "mean")
+        return self._labelled(np.where(self.moments.n > 0, self.moments.mean, np.nan), "mean")
 
     @property
     def std(self):
-        n = np.asarray(self.moments.count)
+        n = np.asarray(self.moments.n)
         variance = self.moments.second / np.maximum(n - 1, 1)
         return self._labelled(np.where(n > 1, np.sqrt(variance), np.nan), "std")
 
     @property
     def stderr(self):
-        return self._labelled(self.std.values / np.sqrt(np.maximum(self.moments.count, 1)), "stderr")
+        return self._labelled(self.std.values / np.sqrt(np.maximum(self.moments.n, 1)), "stderr")
 
     @property
     def min(self):
@@ -53,7 +53,7 @@ class Statistics:
 
     @property
     def count(self):
-        return self._labelled(self.moments.count, "count")
+        return self._labelled(self.moments.n, "count")
 
     def __repr__(self):
         first, last = self.mean.values[0], self.mean.values[-1]

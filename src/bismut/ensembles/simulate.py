@@ -7,25 +7,26 @@ run is reproducible bit for bit, and no trajectory knows of the others.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.metadata import version
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bismut.ensembles import moments, observable
 from bismut.ensembles.block import RECORDS, Block, at_start, chosen_mode, run_block
-from bismut.ensembles.checks import check_start, check_step, count
+from bismut.ensembles.checks import check_start, check_step, count, many_starts, one_start
 from bismut.ensembles.moments import Moments
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.progress import Progress
 from bismut.ensembles.result import Provenance, Result
 from bismut.errors import DomainError, SimulationError
-from bismut.mechanics import Maxwell, Scheme, State
+from bismut.mechanics import Scheme
 from bismut.noise import Index, Wiener, words
 
 BLOCK = 2048  # trajectories advanced together: large enough to amortise a loop, small enough for the cache
@@ -66,35 +67,40 @@ def simulate(
         raise DomainError(f'on_failure must be "exclude" or "raise", but {on_failure!r} came.')
     path = Wiener(seed) if path is None else path
     size = min(block, trajectories)
-    example, batch = check_start(scheme, start, path, words(0))
+    batch = check_start(scheme, start)
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
-    one = jax.tree.map(lambda leaf: leaf[0], example) if batch else example
+    one = one_start(start, path, 0, batch)
     observe = observe or {"energy": observable.energy}
     observable.bind(observe, scheme, one)
     mode = chosen_mode(scheme, one, h=step) if mode == "auto" else mode
-    h, t0 = jnp.asarray(step, scheme.system.dtype), jnp.asarray(t0, scheme.system.dtype)
-    program = partial(run_block, scheme, path, h, t0, tuple(observe.items()), mode == "lanes")
+    h, begin = jnp.asarray(step, scheme.system.dtype), jnp.asarray(t0, scheme.system.dtype)
+    program = partial(run_block, scheme, path, h, begin, tuple(observe.items()), mode == "lanes")
 
-    total: dict[str, list[Moments]] = {}
+    def run_one(first: int):
+        indices = np.arange(first, first + size)
+        # Past the last trajectory a block is filled up with copies that are not counted.
+        states = many_starts(start, path, np.minimum(indices, trajectories - 1), batch)
+        now = at_start(states, scheme.system.dtype, jnp.asarray(indices < trajectories))
+        rows, now, found = _run_block(program, now, words(indices), steps, every, bar)
+        here = min(size, trajectories - first)
+        final = jax.tree.map(lambda leaf: np.asarray(leaf[:here]), now.state)
+        return rows, final, [Failure(first + i, k, float(t0) + k * float(h), r) for i, k, r in found if i < here]
+
+    total: dict[str, Moments] = {}
     finals, failures = [], []
     with Progress(progress, trajectories, steps) as bar:
-        for first in range(0, trajectories, size):
-            indices = np.arange(first, first + size)
-            now = _block(scheme, start, path, np.minimum(indices, trajectories - 1), indices < trajectories, bool(batch))
-            rows, now, found = _run_block(program, now, words(indices), steps, every, bar)
-            for name in rows:
-                total[name] = rows[name] if first == 0 else moments.merge(total[name], rows[name])  # pyright: ignore
-            here = min(size, trajectories - first)
-            finals.append(jax.tree.map(lambda leaf, here=here: np.asarray(leaf[:here]), now.state))
-            failures += [Failure(first + i, k, float(t0) + k * float(h), r) for i, k, r in found if i < here]
+        for rows, final, found in _in_order(run_one, range(0, trajectories, size)):
+            total = {name: moments.merge(total[name], rows[name]) for name in rows} if total else rows
+            finals.append(final)
+            failures += found
     outcome = Outcome(trajectories, tuple(failures))
     if failures and on_failure == "raise":
         raise SimulationError(str(outcome))
     times = float(t0) + float(step) * np.asarray(record_steps(steps, every))
     final = jax.tree.map(lambda *parts: np.concatenate(parts), *finals)
     origin = Provenance(type(scheme).__name__, str(scheme.space), float(step), steps, every, trajectories, _number(path.seed), size, _versions())
-    return Result(times, total, final, outcome, origin)  # pyright: ignore
+    return Result(times, total, final, outcome, origin)
 
 
 def record_steps(steps: int, every: int) -> list[int]:
@@ -103,17 +109,11 @@ def record_steps(steps: int, every: int) -> list[int]:
     return marks if marks[-1] == steps else [*marks, steps]
 
 
-def _block(scheme: Scheme, start, path: Wiener, indices: np.ndarray, present: np.ndarray, batched: bool) -> Block:
-    """A block at the start; past the last trajectory it is filled up with copies that are not counted."""
-    n = len(indices)
-    if isinstance(start, Maxwell):
-        own = eqx.tree_at(lambda s: s.q, start, jax.tree.map(lambda leaf: leaf[indices], start.q)) if batched else start
-        state, _ = check_start(scheme, own, path, words(indices))
-    elif batched:
-        state = jax.tree.map(lambda leaf: leaf[indices], start)
-    else:
-        state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (n, *leaf.shape)), start)
-    return at_start(state, scheme.system.dtype, jnp.asarray(present))
+def _in_order(work: Callable, blocks: range):
+    """Results of blocks in their order, worked on by as many threads as there are cores. The first one alone: it compiles."""
+    yield work(blocks[0])
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        yield from pool.map(work, blocks[1:])
 
 
 def _run_block(program, now: Block, index: Index, steps: int, every: int, bar: Progress):

@@ -5,7 +5,6 @@
 Cutting a run at step s, shifting the path by s and going on gives the same bits as not cutting it.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -13,7 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bismut.ensembles.checks import check_start, check_step, count
+from bismut.ensembles.checks import check_start, check_step, count, one_start
+from bismut.errors import DomainError
 from bismut.flows import Solve, flow
 from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener, advance, words
@@ -56,17 +56,15 @@ def trajectory(
     check_step(step)
     steps, every = count(steps, "steps"), count(every, "every")
     if steps % every:
-        raise ValueError(f"steps must be a multiple of every so that the last state is kept, but steps = {steps} and every = {every} came.")
+        raise DomainError(f"steps must be a multiple of every so that the last state is kept, but steps = {steps} and every = {every} came.")
     path = Wiener(seed) if path is None else path
-    state, batch = check_start(scheme, start, path, words(trajectory))
-    if batch:
-        raise ValueError(f"trajectory() takes one start, but a batch of {batch} came. Use simulate() for many.")
+    state = one_start(start, path, trajectory, check_start(scheme, start))
     states, solve = _run(scheme, state, path, words(trajectory), jnp.asarray(step, scheme.system.dtype), t0, records=steps // every, every=every)
     times = t0 + step * every * jnp.arange(steps // every + 1)
     return Trajectory(times, states, solve)
 
 
-@partial(eqx.filter_jit)
+@eqx.filter_jit
 def _run(scheme: Scheme, state: State, path: Wiener, index, h, t0, *, records: int, every: int):
     stepper, system = flow(scheme), scheme.system
 

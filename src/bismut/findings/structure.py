@@ -16,8 +16,8 @@ from bismut.spaces import Group, Space, pair
 def symplectic_form(space: Space, state: State) -> Float[Array, "2n 2n"]:
     """The matrix of Ω at a state, positions before momenta."""
     one = jnp.eye(space.dim, dtype=state_dtype(state))
-    bracket = _bracket_of_group if isinstance(space, Group) else bracket_of_frame
-    return jnp.block([[bracket(space, state), one], [-one, jnp.zeros_like(one)]])
+    bracket = _bracket_of_group(space, state) if isinstance(space, Group) else bracket_of_frame(space, state)
+    return jnp.block([[bracket, one], [-one, jnp.zeros_like(one)]])
 
 
 def _bracket_of_group(space: Group, state: State) -> Float[Array, "n n"]:

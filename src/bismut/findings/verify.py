@@ -14,7 +14,7 @@ import numpy as np
 
 from bismut.actions import Action
 from bismut.ensembles import trajectory
-from bismut.ensembles.checks import check_start, check_step
+from bismut.ensembles.checks import check_start, check_step, one_start
 from bismut.findings.order import convergence
 from bismut.findings.structure import symplectic_defect, volume_factor
 from bismut.flows import RungeKutta4, action_differential, flow
@@ -65,9 +65,7 @@ def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = T
     """Measure symplecticity, phase volume, momentum maps, the variational principle, the solve, and the order of a scheme."""
     check_step(step)
     path = Wiener(seed)
-    state, batch = check_start(scheme, start, path, words(0))
-    if batch:
-        state = jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state)
+    state = one_start(start, path, 0, check_start(scheme, start))
     system, claims = scheme.system, scheme.claims
     eps = float(np.finfo(system.dtype).eps)
     h = jnp.asarray(step, system.dtype)
@@ -89,7 +87,7 @@ def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = T
     solved = bool(np.all(run.solve.converged))
     worst, most = float(np.max(run.solve.residual)), int(np.max(run.solve.iterations))
     findings.append(Finding("solve", worst, np.inf, solved, f"largest residual of {_STEPS} steps, at most {most} iterations each"))
-    if order and system._lagrangian is not None:
+    if order and system.has_lagrangian:
         findings += _orders(scheme, state, step, seed)
     return Report(type(scheme).__name__, float(step), tuple(findings))
 
@@ -129,9 +127,13 @@ def _invariant(scheme: Scheme, name: str, state: State) -> bool:
 
 def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: float) -> Finding:
     h = jnp.asarray(step, scheme.system.dtype)
-    dW = jax.vmap(lambda k: path.increment(words(0), (k, jnp.zeros_like(k)), scheme.channels, h, scheme.system.dtype))(jnp.arange(_STEPS, dtype=jnp.uint32))
+    dW = jax.vmap(lambda k: path.increment(words(0), (k, jnp.zeros_like(k)), scheme.channels, h, scheme.system.dtype))(
+        jnp.arange(_STEPS, dtype=jnp.uint32)
+    )
     if scheme.explicit_force and scheme.system.forced:
-        return Finding("action stationary", float("nan"), np.inf, None, "not measured: an explicit force sees the momentum, which a path of points does not show")
+        return Finding(
+            "action stationary", float("nan"), np.inf, None, "not measured: an explicit force sees the momentum, which a path of points does not show"
+        )
     size = float(jnp.max(jnp.abs(scheme.space.flatten(jax.tree.map(lambda leaf: leaf[0], states.p))))) + 1.0
     slope = float(jnp.max(jnp.abs(jax.jit(lambda q: action_differential(scheme, q, h, dW))(states.q))))
     return _at_most("action stationary", slope, 1e3 * eps * size / step, True, "largest |d𝔊| along a computed path")
@@ -147,7 +149,9 @@ def _orders(scheme: Scheme, state: State, step: float, seed: int) -> list[Findin
     if scheme.channels and scheme.claims.strong_order is not None:
         measured = convergence(scheme, reference, state, **common).order
         claimed = scheme.claims.strong_order
-        found.append(Finding("strong order", measured, 0.25, measured > claimed - 0.25, f"slope on one Brownian path, 64 trajectories; claimed {claimed:g}"))
+        found.append(
+            Finding("strong order", measured, 0.25, measured > claimed - 0.25, f"slope on one Brownian path, 64 trajectories; claimed {claimed:g}")
+        )
     return found
 
 

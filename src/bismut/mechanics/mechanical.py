@@ -80,7 +80,9 @@ def rigid_bodies(
         raise ShapeError(f"rigid_bodies needs mass (K,) and inertia (K, 3), but shapes {mass.shape} and {inertia.shape} came.")
     spread = inertia.sum(1, keepdims=True) - 2 * inertia
     if (spread < -1e-9 * inertia.sum(1, keepdims=True)).any():
-        raise DomainError("Principal moments of inertia satisfy I₁ + I₂ ≥ I₃ for every order, but some bodies here do not: no mass distribution has them.")
+        raise DomainError(
+            "Principal moments of inertia satisfy I₁ + I₂ ≥ I₃ for every order, but some bodies here do not: no mass distribution has them."
+        )
     return mechanical(
         (Euclidean(3) * SO3()) ** count,
         mass=(mass[:, None], inertia),

@@ -14,7 +14,7 @@ from bismut.errors import BismutError, DegenerateError, DomainError
 from bismut.mechanics import newton
 from bismut.mechanics.state import State
 from bismut.mechanics.system import System
-from bismut.noise import Index, Stream, Wiener, words
+from bismut.noise import Index, Stream, Wiener
 from bismut.precision import cast
 from bismut.spaces import Point, Space, Velocity
 
@@ -96,10 +96,10 @@ class Maxwell(eqx.Module):
         self.system, self.q = system, q
         self.temperature = jnp.asarray(temperature, system.dtype)
 
-    def draw(self, path: Wiener, trajectory: Index, q: Point | None = None) -> State:
-        """The start of one trajectory."""
-        system, q = self.system, self.q if q is None else q
-        normals = path.increment(trajectory, words(0), system.space.dim, 1.0, system.dtype, Stream.start)
+    def draw(self, path: Wiener, trajectory: Index, q: Point) -> State:
+        """The start of one trajectory at a point q."""
+        system = self.system
+        normals = path.normals(trajectory, system.space.dim, Stream.start, system.dtype)
         return State(q, system.space.unflatten(jnp.sqrt(self.temperature) * mass_root(system, q, normals)))
 
 

@@ -98,6 +98,10 @@ class System(eqx.Module):
         return self._force is not None
 
     @property
+    def has_lagrangian(self) -> bool:
+        return self._lagrangian is not None
+
+    @property
     def separable(self) -> bool:
         """Whether L = T(v) − U(q) with a T that falls into cells, so that U alone couples them."""
         return self._cells is not None
@@ -156,7 +160,7 @@ class System(eqx.Module):
         v = space.zero(self.dtype) if v is None else v
         return jax.jacfwd(lambda x: space.flatten(self.momentum(q, space.unflatten(x), t)))(space.flatten(v))
 
-    def momentum_map(self, name: str, state: State) -> Float[Array, "..."]:
+    def momentum_map(self, name: str, state: State) -> Float[Array, ...]:
         """J(q, p) of a named symmetry."""
         if name not in self.symmetries:
             raise BismutError(f"This system has no symmetry {name!r}. {nearest(name, self.symmetries)}")
@@ -212,7 +216,9 @@ class System(eqx.Module):
             return shape[0]
         came = f"shape {shape}" if isinstance(shape, tuple) else shape
         wanted = "(m,)" if channels is None else f"({channels},)"
-        raise ShapeError(f"noise must return one array {wanted}, one value γ_i(q) per Wiener process, but it returned {came}. Write jnp.array([γ_1, ...]).")
+        raise ShapeError(
+            f"noise must return one array {wanted}, one value γ_i(q) per Wiener process, but it returned {came}. Write jnp.array([γ_1, ...])."
+        )
 
     def _shape_of(self, function: Law, *arguments):
         try:
@@ -237,7 +243,9 @@ class System(eqx.Module):
             got = jax.eval_shape(lambda: self.force(q, v))
             want = jax.eval_shape(lambda: v)
             if jax.tree.map(jnp.shape, got) != jax.tree.map(jnp.shape, want):
-                raise ShapeError(f"force must return a covector shaped like a velocity {jax.tree.map(jnp.shape, want)}, but {jax.tree.map(jnp.shape, got)} came.")
+                raise ShapeError(
+                    f"force must return a covector shaped like a velocity {jax.tree.map(jnp.shape, want)}, but {jax.tree.map(jnp.shape, got)} came."
+                )
         for name, symmetry in self._symmetries:
             if not isinstance(symmetry, Symmetry):
                 raise ShapeError(f"symmetries[{name!r}] must be a symmetry such as left_rotation((0, 0, 1)), but {type(symmetry).__name__} came.")

@@ -54,7 +54,7 @@ def cos_sin_turn(f: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Arr
 
 def two_normals(a: UInt32[Array, "..."], b: UInt32[Array, "..."], dtype) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Two independent standard normals from two random words."""
-    real = lambda word: word.astype(dtype)  # noqa: E731
+    real = lambda word: word.astype(dtype)
     if dtype == jnp.float64:
         u = (real(a) + (real(b * _GOLDEN) + 0.5) * _UNIT) * _UNIT
         cosine, sine = cos_sin_turn(real(b) * _UNIT)

@@ -11,6 +11,7 @@ steps of one channel, so a loop over steps draws every fourth time and wastes no
 """
 
 from enum import IntEnum
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -75,14 +76,20 @@ class Wiener(eqx.Module):
         here = (int(self.offset[1]) << 32) + int(self.offset[0])
         return eqx.tree_at(lambda path: path.offset, self, words(here + int(steps)))
 
-    def increment(self, trajectory: Index, step: Index, channels: int, h, dtype=float, stream: Stream = Stream.increment) -> Float[Array, "... m"]:
+    def increment(
+        self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, stream: Stream = Stream.increment
+    ) -> Float[Array, "... m"]:
         """ΔW of one step, for one trajectory or an array of them; the channels are the last axis."""
         if self.substeps == 1:
             block = self.block(trajectory, step, channels, dtype, stream)
             return jnp.moveaxis(self.scaled(pick(block, self.position(step)), h), 0, -1)
         return jnp.moveaxis(self.scaled(self.sums(trajectory, step, channels, dtype, stream), h), 0, -1)
 
-    def block(self, trajectory: Index, step: Index, channels: int, dtype=float, stream: Stream = Stream.increment) -> Pairs:
+    def normals(self, trajectory: Index, count: int, stream: Stream, dtype: Any = float) -> Float[Array, "... count"]:
+        """Standard normals that belong to a trajectory but to no step; refinement and shifts leave them alone."""
+        return jnp.moveaxis(pick(_block(self.seed, trajectory, words(0), count, dtype, stream), 0), 0, -1)
+
+    def block(self, trajectory: Index, step: Index, channels: int, dtype: Any = float, stream: Stream = Stream.increment) -> Pairs:
         """The normals of the four steps that share a block with this one, to be had with `pick` at `position(step)`."""
         return _block(self.seed, trajectory, self._shifted(step), channels, dtype, stream)
 
@@ -102,7 +109,7 @@ class Wiener(eqx.Module):
         low, high = advance(step, self.offset[0])
         return low, high + self.offset[1]
 
-    def sums(self, trajectory: Index, step: Index, channels: int, dtype=float, stream: Stream = Stream.increment) -> Float[Array, "m ..."]:
+    def sums(self, trajectory: Index, step: Index, channels: int, dtype: Any = float, stream: Stream = Stream.increment) -> Float[Array, "m ..."]:
         """The normalised sum of the fine normals of one step."""
         first = _times(self._shifted(step), self.substeps)
 
@@ -141,10 +148,9 @@ def pick(block: Pairs, position) -> Float[Array, "m ..."]:
 def _times(index: Index, n: int) -> Index:
     """index · n modulo 2⁶⁴, for n below 2³²: schoolbook multiplication in 16-bit halves."""
     low, high = index
-    n = np.uint32(n)
-    mask = np.uint32(0xFFFF)
-    a, b, c, d = low & mask, low >> np.uint32(16), n & mask, n >> np.uint32(16)
+    times, mask = np.uint32(n), np.uint32(0xFFFF)
+    a, b, c, d = low & mask, low >> np.uint32(16), times & mask, times >> np.uint32(16)
     middle = b * c + ((a * c) >> np.uint32(16))
     cross = (middle & mask) + a * d
     carry = (middle >> np.uint32(16)) + (cross >> np.uint32(16)) + b * d
-    return low * n, high * n + carry
+    return low * times, high * times + carry

@@ -7,4 +7,21 @@ from bismut.spaces.rigid_motion import SE2, SE3
 from bismut.spaces.rotation import SO2, SO3
 from bismut.spaces.space import Group, Point, Space, Velocity, add, pair, scale
 
-__all__ = ["SE2", "SE3", "SO2", "SO3", "Circle", "Euclidean", "Group", "Point", "Power", "Product", "Space", "Torus", "Velocity", "add", "pair", "scale"]
+__all__ = [
+    "SE2",
+    "SE3",
+    "SO2",
+    "SO3",
+    "Circle",
+    "Euclidean",
+    "Group",
+    "Point",
+    "Power",
+    "Product",
+    "Space",
+    "Torus",
+    "Velocity",
+    "add",
+    "pair",
+    "scale",
+]

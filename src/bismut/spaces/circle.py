@@ -6,6 +6,7 @@ The representative stays small, so angles lose no digits however often they wind
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +38,7 @@ class _Angles(Flat):
 class Circle(_Angles):
     """One angle. Points and velocities are numbers (arrays of shape ())."""
 
-    def origin(self, dtype=float):
+    def origin(self, dtype: Any = float):
         return jnp.zeros((), dtype)
 
     def random(self, key):
@@ -57,7 +58,7 @@ class Torus(_Angles):
         if self.n < 1:
             raise DomainError(f"Torus(n) needs n ≥ 1, but n = {self.n} came.")
 
-    def origin(self, dtype=float):
+    def origin(self, dtype: Any = float):
         return jnp.zeros(self.n, dtype)
 
     def random(self, key):

@@ -1,6 +1,7 @@
 """ℝⁿ:  q ⊕ v = q + v,  q1 ⊖ q0 = q1 − q0. The translation group; its bracket and dτ are trivial."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from bismut.spaces.space import Group
 class Flat(Group):
     """What all abelian groups written additively share."""
 
-    def zero(self, dtype=float):
+    def zero(self, dtype: Any = float):
         return self.origin(dtype)
 
     def cells(self):
@@ -66,7 +67,7 @@ class Euclidean(Flat):
         if self.n < 1:
             raise DomainError(f"Euclidean(n) needs n ≥ 1, but n = {self.n} came.")
 
-    def origin(self, dtype=float):
+    def origin(self, dtype: Any = float):
         return jnp.zeros(self.n, dtype)
 
     def random(self, key):

@@ -6,6 +6,7 @@ arrays, not K Python objects. Every verb acts factor by factor.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -33,10 +34,10 @@ class Product(Group):
     def _each(self, verb: str, *arguments):
         return tuple(getattr(factor, verb)(*parts) for factor, *parts in zip(self.factors, *arguments, strict=True))
 
-    def origin(self, dtype=float):
+    def origin(self, dtype: Any = float):
         return tuple(factor.origin(dtype) for factor in self.factors)
 
-    def zero(self, dtype=float):
+    def zero(self, dtype: Any = float):
         return tuple(factor.zero(dtype) for factor in self.factors)
 
     def random(self, key):
@@ -118,7 +119,7 @@ class Product(Group):
 class Power(Group):
     """A^K, batched: every array of a point, velocity or momentum of A gains a leading axis of length K."""
 
-    base: Space
+    base: Any  # a Space; a Group wherever a verb of groups is used
     count: int
 
     def __post_init__(self):
@@ -131,10 +132,10 @@ class Power(Group):
     def _all(self, verb: Callable, *arguments):
         return jax.vmap(verb)(*arguments)
 
-    def origin(self, dtype=float):
+    def origin(self, dtype: Any = float):
         return self._repeat(self.base.origin(dtype))
 
-    def zero(self, dtype=float):
+    def zero(self, dtype: Any = float):
         return self._repeat(self.base.zero(dtype))
 
     def _repeat(self, tree):

@@ -10,6 +10,7 @@ Points are pairs (R, x) of a rotation matrix and a position; velocities are (ang
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ import numpy as np
 
 from bismut.errors import ShapeError
 from bismut.spaces import rotation, series
-from bismut.spaces.rotation import SO3, name_of, cross, known
+from bismut.spaces.rotation import SO3, cross, known, name_of
 from bismut.spaces.space import Group
 
 
@@ -93,10 +94,10 @@ class SE3(_RigidMotion):
     def using(self, retraction):
         return replace(self, retraction=retraction)
 
-    def origin(self, dtype=float):
+    def origin(self, dtype: Any = float):
         return jnp.eye(3, dtype=dtype), jnp.zeros(3, dtype)
 
-    def zero(self, dtype=float):
+    def zero(self, dtype: Any = float):
         return jnp.zeros(6, dtype)
 
     def tau(self, x):
@@ -159,10 +160,10 @@ class SE2(_RigidMotion):
     def using(self, retraction):
         return replace(self, retraction=retraction)
 
-    def origin(self, dtype=float):
+    def origin(self, dtype: Any = float):
         return jnp.eye(2, dtype=dtype), jnp.zeros(2, dtype)
 
-    def zero(self, dtype=float):
+    def zero(self, dtype: Any = float):
         return jnp.zeros(3, dtype)
 
     def tau(self, x):

@@ -9,8 +9,9 @@ Points are rotation matrices; the velocity is the angular velocity in the body f
 Both inverses go through the unit quaternion, which is accurate for every angle; cay⁻¹ is infinite at half a turn.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +21,6 @@ from jaxtyping import Array, Float
 from bismut.errors import DomainError, nearest
 from bismut.spaces import series
 from bismut.spaces.space import Group
-
 
 # The Levi-Civita symbol as the matrix of x ↦ x̂. Contractions with constants keep programs short; zeros in them cost nothing once folded.
 _HAT = np.zeros((3, 3, 3))
@@ -98,9 +98,9 @@ def _halves(R):
 class Retraction(NamedTuple):
     """τ, τ⁻¹ and dτ⁻¹ of a group."""
 
-    tau: object
-    inv: object
-    dinv: object
+    tau: Callable
+    inv: Callable
+    dinv: Callable
 
 
 ROTATIONS = {"cayley": Retraction(cayley, cayley_inv, dcayley_inv), "exp": Retraction(exp, log, dexp_inv)}
@@ -125,10 +125,10 @@ class SO3(Group):
     def using(self, retraction):
         return replace(self, retraction=retraction)
 
-    def origin(self, dtype=float):
+    def origin(self, dtype: Any = float):
         return jnp.eye(3, dtype=dtype)
 
-    def zero(self, dtype=float):
+    def zero(self, dtype: Any = float):
         return jnp.zeros(3, dtype)
 
     def cells(self):
@@ -252,10 +252,10 @@ class SO2(Group):
     def using(self, retraction):
         return replace(self, retraction=retraction)
 
-    def origin(self, dtype=float):
+    def origin(self, dtype: Any = float):
         return jnp.eye(2, dtype=dtype)
 
-    def zero(self, dtype=float):
+    def zero(self, dtype: Any = float):
         return jnp.zeros((), dtype)
 
     def cells(self):
@@ -335,6 +335,6 @@ def _orthogonality(q: np.ndarray) -> float:
 
 def _euler_axes(axes) -> tuple[int, int, int]:
     i, j, k = axes
-    if not {i, j, k} <= {0, 1, 2} or i == j or j == k:
+    if not {i, j, k} <= {0, 1, 2} or j in (i, k):
         raise DomainError(f"axes must be three of 0, 1, 2 with neighbours different, such as (2, 1, 0) or (2, 0, 2), but {tuple(axes)} came.")
     return i, j, k

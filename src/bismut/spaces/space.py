@@ -54,11 +54,11 @@ class Space:
         """Number of degrees of freedom."""
         return sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(self.zero)))
 
-    def origin(self, dtype=float) -> Point:
+    def origin(self, dtype: Any = float) -> Point:
         """A distinguished point; the identity of a group."""
         raise NotImplementedError(f"{type(self).__name__} must define origin().")
 
-    def zero(self, dtype=float) -> Velocity:
+    def zero(self, dtype: Any = float) -> Velocity:
         """The zero velocity, which also shows the structure of velocities and momenta."""
         raise NotImplementedError(f"{type(self).__name__} must define zero().")
 
@@ -151,7 +151,8 @@ class Space:
         allowed = self.tolerance * float(np.finfo(value.dtype if value.dtype.kind == "f" else float).eps)
         if off > allowed:
             raise DomainError(
-                f"{name} lies off {self} by {off:.2g} (allowed {allowed:.1g}). {type(self).__name__}().project({name.split('.')[-1]}) moves it back."
+                f"{name} lies off {self} by {off:.2g} (allowed {allowed:.1g}). "
+                f"{type(self).__name__}().project({name.rsplit('.', maxsplit=1)[-1]}) moves it back."
             )
         return shape[: len(shape) - len(want)]
 

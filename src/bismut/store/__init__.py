@@ -1,0 +1,5 @@
+"""Results on disk."""
+
+from bismut.store.results import load, save
+
+__all__ = ["load", "save"]
