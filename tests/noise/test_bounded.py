@@ -10,10 +10,10 @@ from .paths import SEED, TRAJECTORIES, increments
 MANY, STEPS = np.arange(TRAJECTORIES), np.arange(8)
 
 
-@pytest.mark.parametrize(("h", "substeps"), [(0.3, 1), (0.05, 1), (1e-3, 1), (0.3, 3)])
-def test_bounded_increments(h, substeps):
-    free = increments(Wiener(SEED, substeps=substeps), MANY, STEPS, h)
-    bounded = increments(Wiener(SEED, substeps=substeps, bounded=True), MANY, STEPS, h)
+@pytest.mark.parametrize(("h", "substeps", "trajectories"), [(0.3, 1, MANY), (0.05, 1, MANY), (1e-3, 1, MANY), (0.3, 3, MANY[:8])])
+def test_bounded_increments(h, substeps, trajectories):
+    free = increments(Wiener(SEED, substeps=substeps), trajectories, STEPS, h)
+    bounded = increments(Wiener(SEED, substeps=substeps, bounded=True), trajectories, STEPS, h)
     limit = np.sqrt(h * 4 * abs(np.log(h)))
     inside = np.abs(free) <= limit * (1 - 1e-15)
     assert np.array_equal(bounded[inside], free[inside])

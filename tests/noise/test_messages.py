@@ -8,7 +8,6 @@ import pytest
 from bismut.errors import DomainError
 from bismut.noise import Wiener
 
-
 # The signature checker that the tests install refuses wrong types before the function sees them; a user does not have it.
 begin = unwrap(Wiener.__init__)
 

@@ -1,16 +1,11 @@
 """The covectors at both ends of a displacement x = q1 ⊖ q0 are its derivative:  ⟨a, δx⟩ = ⟨a0, δq0⟩ + ⟨a1, δq1⟩."""
 
-import jax
 import pytest
 
-from bismut.spaces import SE3, SO3, Euclidean, Space, Torus, scale
+from bismut.spaces import SE3, SO3, Euclidean, Space
 
-from .catalogue import assert_close, compiled, directions, largest, law, on, paired, points, velocities
-
-
-def change_of_displacement(space, q0, q1, e0, e1):
-    """δx when both ends move with velocities e0 and e1, by automatic differentiation."""
-    return jax.jvp(lambda s: space.subtract(space.move(q1, scale(s, e1)), space.move(q0, scale(s, e0))), (0.0,), (1.0,))[1]
+from .catalogue import assert_close, compiled, directions, largest, law, on, paired, plus, points, times, to_the_left_of, to_the_right_of, velocities
+from .test_retraction import derivative_of_tau_inv
 
 
 def default_ends(space, q0, q1, x, a):
@@ -19,14 +14,17 @@ def default_ends(space, q0, q1, x, a):
 
 @law
 def test_ends_are_the_derivative_of_subtract(space, seed):
+    """x = τ⁻¹(g) with g = q0⁻¹ q1, and g changes by g e1 − e0 g when the ends move with velocities e0 and e1."""
     (q0,), (v,), (a, e0, e1) = points(space, seed), velocities(space, seed), directions(space, seed, count=3)
     q1 = on(space).move(q0, v)
     a0, a1 = on(space).ends(q0, q1, v, a)
-    change = compiled(change_of_displacement, space)(q0, q1, e0, e1)
-    assert_close(paired(a, change), paired(a0, e0) + paired(a1, e1), condition=(1 + largest(v)) ** 2 * (1 + largest(q0)))
+    g = on(space).tau(v)
+    change = plus(to_the_left_of(space, g, e1), times(-1, to_the_right_of(space, e0, g)))
+    felt = paired(a, compiled(derivative_of_tau_inv, space)(g, change))
+    assert_close(felt, paired(a0, e0) + paired(a1, e1), condition=(1 + largest(v)) ** 2)
 
 
-@pytest.mark.parametrize("space", [Torus(2), SO3(), SE3(), (Euclidean(3) * SO3("exp")) ** 2], ids=str)
+@pytest.mark.parametrize("space", [SO3(), SE3(), Euclidean(3) * SO3()], ids=str)
 def test_closed_form_equals_the_default_of_a_space_that_has_none(space):
     """What `Space.ends` derives from move and subtract alone is what a group says in closed form."""
     (q0,), (v,), (a,) = points(space, 1), velocities(space, 1), directions(space, 1)

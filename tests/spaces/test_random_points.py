@@ -11,14 +11,13 @@ import jax
 import numpy as np
 import pytest
 
-from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Torus
+from bismut.spaces import SO2, SO3, Circle, Euclidean
 
-from .catalogue import batched
+from .catalogue import batched, everywhere
 
 COUNT = 40_000
 PLANE = (1, 0, 2, 0, 6, 0, 20, 0, 70)
 SPACE = (1, 0, 1, 1, 3, 6, 15, 36, 91)
-RANDOM = [Euclidean(3), Circle(), Torus(2), SO2(), SO3(), SE2(), SE3(), (Euclidean(3) * SO3()) ** 2]
 
 
 @cache
@@ -26,14 +25,16 @@ def sample(space):
     return batched(space.random)(jax.random.split(jax.random.key(5), COUNT))
 
 
-@pytest.mark.parametrize("space", RANDOM, ids=str)
+@everywhere
 def test_random_points_lie_on_the_space(space):
-    assert space.check(sample(space)) == (COUNT,)
+    assert space.check(space.random(jax.random.key(1))) == ()
+    assert space.check(space.random(jax.random.key(2))) == ()
 
 
-@pytest.mark.parametrize(("space", "moments"), [(SO2(), PLANE), (SO3(), SPACE), (SE2(), PLANE), (SE3(), SPACE)], ids=str)
+@pytest.mark.parametrize(("space", "moments"), [(SO2(), PLANE), (SO3(), SPACE)], ids=["SO2", "SO3"])
 def test_traces_have_the_moments_of_haar_measure(space, moments):
-    R = np.asarray(jax.tree.leaves(sample(space))[0])
+    R = np.asarray(sample(space))
+    assert space.check(R) == (COUNT,)
     for matrices in (R, R @ R[0]):  # Haar measure does not change under a fixed rotation
         trace = np.trace(matrices, axis1=-2, axis2=-1)
         for n in range(1, 5):

@@ -2,18 +2,40 @@
 
 import jax
 
-from bismut.spaces import scale
-
-from .catalogue import assert_close, batch_of, compiled, directions, largest, law, on, plus, times, velocities
+from .catalogue import (
+    GROUP_VERBS,
+    assert_close,
+    batch_of,
+    compiled,
+    directions,
+    everywhere,
+    largest,
+    law,
+    on,
+    plus,
+    times,
+    to_the_right_of,
+    velocities,
+)
 
 
 def derivative_of_tau(space, x, y):
     return jax.jvp(space.tau, (x,), (y,))[1]
 
 
-def carried_right(space, eta, g):
-    """η g, the velocity at g of the curve τ(sη) g."""
-    return jax.jvp(lambda s: space.multiply(space.tau(scale(s, eta)), g), (0.0,), (1.0,))[1]
+def derivative_of_tau_inv(space, g, dg):
+    return jax.jvp(space.tau_inv, (g,), (dg,))[1]
+
+
+@everywhere
+def test_the_group_does_not_depend_on_the_retraction(space):
+    """Verbs of the group alone are the same program for every retraction."""
+    g, x = space.origin(), space.zero()
+    arguments = {"multiply": (g, g), "inverse": (g,), "Ad": (g, x), "Ad_star": (g, x), "bracket": (x, x), "ad_star": (x, x), "project": (g,)}
+    arguments |= {"flatten": (x,), "unflatten": (space.flatten(x),)}
+    assert set(arguments) == set(GROUP_VERBS)
+    for verb, values in arguments.items():
+        assert str(jax.make_jaxpr(getattr(space, verb))(*values)) == str(jax.make_jaxpr(getattr(space.using("cayley"), verb))(*values))
 
 
 @law
@@ -36,7 +58,16 @@ def test_dtau_inv_inverts_the_derivative_of_tau(space, seed):
     (x,), (eta,) = velocities(space, seed), directions(space, seed)
     y = on(space).dtau_inv(x, eta)
     moved = compiled(derivative_of_tau, space)(x, y)
-    assert_close(moved, compiled(carried_right, space)(eta, on(space).tau(x)), condition=(1 + largest(x)) ** 2)
+    assert_close(moved, to_the_right_of(space, eta, on(space).tau(x)), condition=(1 + largest(x)) ** 2)
+
+
+@law
+def test_dtau_inv_is_the_derivative_of_tau_inv(space, seed):
+    """d/dε τ⁻¹(exp(εη) g) = dτ⁻¹_x η  at g = τ(x)."""
+    (x,), (eta,) = velocities(space, seed), directions(space, seed)
+    g = on(space).tau(x)
+    change = compiled(derivative_of_tau_inv, space)(g, to_the_right_of(space, eta, g))
+    assert_close(change, on(space).dtau_inv(x, eta), condition=(1 + largest(x)) ** 2)
 
 
 @law

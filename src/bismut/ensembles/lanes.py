@@ -274,7 +274,7 @@ def _zero(dtype) -> np.generic:
     return np.dtype(dtype or float).type(0)
 
 
-def _is(lane, value) -> bool:
+def _is(lane, value):
     return _constant(lane) and lane == value
 
 

@@ -100,7 +100,7 @@ def simulate(
     times = float(t0) + float(step) * np.asarray(record_steps(steps, every))
     final = jax.tree.map(lambda *parts: np.concatenate(parts), *finals)
     origin = Provenance(type(scheme).__name__, str(scheme.space), float(step), steps, every, trajectories, _number(path.seed), size, _versions())
-    return Result(times, total, final, outcome, origin)
+    return Result(times, {name: total[name] for name in observe}, final, outcome, origin)
 
 
 def record_steps(steps: int, every: int) -> list[int]:

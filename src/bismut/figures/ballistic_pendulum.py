@@ -93,7 +93,7 @@ def draw(curves: list[Curve], path: Path, trajectories: int) -> Path:
         axis.grid(alpha=0.25)
         axis.tick_params(labelsize=11)
     axes[0].set_ylabel("mean kinetic energy / kT", fontsize=12)
-    axes[0].legend(fontsize=11, loc="upper left")
+    axes[1].legend(fontsize=11, loc="upper left")
     figure.suptitle("Ballistic pendulum at uniform temperature", fontsize=14)
     figure.supxlabel(
         f"σ = ½, c = 0.1, kT = ½, {trajectories} trajectories on one Wiener path; bands are two standard errors. "

@@ -13,7 +13,7 @@ from bismut.mechanics import Scheme, State
 from bismut.spaces import Group, Space, pair
 
 
-def symplectic_form(space: Space, state: State) -> Float[Array, "2n 2n"]:
+def symplectic_form(space: Space, state: State) -> Float[Array, "z z"]:
     """The matrix of Ω at a state, positions before momenta."""
     one = jnp.eye(space.dim, dtype=state_dtype(state))
     bracket = _bracket_of_group(space, state) if isinstance(space, Group) else bracket_of_frame(space, state)
@@ -40,7 +40,7 @@ def bracket_of_frame(space: Space, state: State) -> Float[Array, "n n"]:
     return slope - slope.T
 
 
-def tangent_map(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> tuple[Float[Array, "2n 2n"], State]:
+def tangent_map(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> tuple[Float[Array, "z z"], State]:
     """The derivative of one step in local coordinates, and where the step leads."""
     space, stepper = scheme.space, flow(scheme)
     n = space.dim

@@ -7,7 +7,7 @@ A `Flow` advances by itself; for an action the flow is derived (`variational`).
 
 from abc import abstractmethod
 from functools import singledispatch
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Array, Float
 
@@ -17,6 +17,7 @@ from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Scheme, State
 
 
+@runtime_checkable
 class Advances(Protocol):
     """What the ensemble engine needs of a scheme."""
 
