@@ -58,7 +58,7 @@ def batched(function):
     return jax.jit(lambda *arguments: jax.lax.map(lambda case: function(*case), arguments), compiler_options=_quick())
 
 
-GROUP_VERBS = ("multiply", "inverse", "Ad", "Ad_star", "bracket", "ad_star", "project", "flatten", "unflatten")
+GROUP_VERBS = ("multiply", "inverse", "Ad", "Ad_star", "bracket", "ad_star", "project", "random", "flatten", "unflatten")
 
 
 class Verbs:

@@ -13,7 +13,7 @@ import pytest
 
 from bismut.spaces import SO2, SO3, Circle, Euclidean
 
-from .catalogue import batched, everywhere
+from .catalogue import BATCH, batched, everywhere, on
 
 COUNT = 40_000
 PLANE = (1, 0, 2, 0, 6, 0, 20, 0, 70)
@@ -27,8 +27,7 @@ def sample(space):
 
 @everywhere
 def test_random_points_lie_on_the_space(space):
-    assert space.check(space.random(jax.random.key(1))) == ()
-    assert space.check(space.random(jax.random.key(2))) == ()
+    assert space.check(on(space).random(jax.random.split(jax.random.key(1), BATCH))) == (BATCH,)
 
 
 @pytest.mark.parametrize(("space", "moments"), [(SO2(), PLANE), (SO3(), SPACE)], ids=["SO2", "SO3"])

@@ -32,7 +32,7 @@ def test_the_group_does_not_depend_on_the_retraction(space):
     """Verbs of the group alone are the same program for every retraction."""
     g, x = space.origin(), space.zero()
     arguments = {"multiply": (g, g), "inverse": (g,), "Ad": (g, x), "Ad_star": (g, x), "bracket": (x, x), "ad_star": (x, x), "project": (g,)}
-    arguments |= {"flatten": (x,), "unflatten": (space.flatten(x),)}
+    arguments |= {"flatten": (x,), "unflatten": (space.flatten(x),), "random": (jax.random.key(1),)}
     assert set(arguments) == set(GROUP_VERBS)
     for verb, values in arguments.items():
         assert str(jax.make_jaxpr(getattr(space, verb))(*values)) == str(jax.make_jaxpr(getattr(space.using("cayley"), verb))(*values))

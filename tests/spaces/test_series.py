@@ -63,10 +63,3 @@ def test_derivatives(name, order):
         exact = exact_derivatives(name, z)
         errors[z] = float(abs(got[order] - exact[order]) / (abs(exact[order]) + abs(z * exact[order + 1])))
     assert {z: error for z, error in errors.items() if not error < TOLERANCE} == {}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_forward_and_reverse_mode_agree(name):
-    f = getattr(series, name)
-    forward = batched(jax.jacfwd(jax.jacfwd(f)))(np.array(ARGUMENTS))
-    assert np.allclose(forward, computed_derivatives(name)[:, 2], rtol=1e-12, atol=0)

@@ -55,7 +55,7 @@ def cos_sin_turn(f: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Arr
 def two_normals(a: UInt32[Array, "..."], b: UInt32[Array, "..."], dtype) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Two independent standard normals from two random words."""
     real = lambda word: word.astype(dtype)
-    if dtype == jnp.float64:
+    if np.dtype(dtype) == np.float64:
         u = (real(a) + (real(b * _GOLDEN) + 0.5) * _UNIT) * _UNIT
         cosine, sine = cos_sin_turn(real(b) * _UNIT)
         r = jnp.sqrt(-2 * log_unit(u))
