@@ -1,0 +1,5 @@
+"""Lanes: small-array code for one trajectory as straight vector code for many."""
+
+from bismut.ensembles.lanes.evaluate import LARGEST, Batch, Program, join, operations, split
+
+__all__ = ["LARGEST", "Batch", "Program", "join", "operations", "split"]

@@ -1,0 +1,37 @@
+"""⟨p, [η₁, η₂]⟩ of the group equals the bracket of the frame, −d⟨p, η⟩ found by differentiating `move` and `subtract`, with either retraction."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bismut as bm
+from bismut.findings import symplectic_form
+from bismut.findings.structure import bracket_of_frame
+from tests.flows.catalogue import once
+from tests.systems import random_state
+
+SPACES = [bm.SO3(), bm.SO3("exp"), bm.SE3(), bm.SE3("exp"), bm.SE2(), bm.Euclidean(2) * bm.SO3(), bm.SO3() ** 2, bm.Torus(2)]
+
+
+def at_random(space: bm.Space) -> bm.State:
+    return random_state(bm.System(space, lambda q, v: 0.5 * space.flatten(v) @ space.flatten(v)), 5)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=str)
+def test_the_bracket_of_the_group_is_that_of_the_frame(space):
+    state = at_random(space)
+    n = space.dim
+    form = np.asarray(once(lambda s: symplectic_form(space, s))(state))
+    frame = np.asarray(once(lambda s: bracket_of_frame(space, s))(state))
+    np.testing.assert_allclose(form[:n, :n], frame, rtol=0, atol=1e-14 * n)
+    if space.dim > 2:
+        assert np.abs(frame).max() > 0.1
+
+
+@pytest.mark.parametrize("space", SPACES[:3], ids=str)
+def test_the_form_is_skew_and_pairs_positions_with_momenta(space):
+    form = np.asarray(symplectic_form(space, at_random(space)))
+    n = space.dim
+    np.testing.assert_allclose(form, -form.T, rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(form[:n, n:], jnp.eye(n))
+    np.testing.assert_array_equal(form[n:, n:], np.zeros((n, n)))

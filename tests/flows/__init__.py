@@ -1,0 +1,1 @@
+"""Laws of what follows from an action."""

@@ -1,0 +1,84 @@
+"""Schemes by name, on the systems of `systems`, and compiled functions for measurements that run once.
+
+Compiling is the cost of these tests, so what runs once is compiled without optimisation: 3 to 4 times faster to build, and the same numbers.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import bismut as bm
+from bismut.flows import flow
+from tests import systems
+
+once = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False})
+
+PLAIN: dict[str, Callable[[bm.System], bm.Action]] = {
+    "euler left": bm.VariationalEuler,
+    "euler right": partial(bm.VariationalEuler, end="right"),
+    "midpoint": bm.Midpoint,
+    "verlet": bm.Verlet,
+}
+EXP = {f"{name} exp": partial(make, retraction="exp") for name, make in PLAIN.items()}
+
+
+def leaning(system: bm.System) -> bm.Action:
+    """A discrete Lagrangian that is none of ours: L and γ two thirds of the way from q0 to q1, along the curve of the retraction."""
+    space, share = system.space, 2 / 3
+
+    def S_d(q0, q1, h, dW):
+        v = jax.tree.map(lambda x: x / h, space.subtract(q1, q0))
+        q = space.move(q0, v, share * h)
+        return h * system.lagrangian(q, v) + system.noise(q) @ dW
+
+    return bm.Discrete(space, S_d, system=system)
+
+
+OTHERS = {"adjoint of midpoint": lambda system: bm.Midpoint(system).adjoint(), "discrete": leaning}
+
+CASES = [
+    *((space, name) for space in ("plane", "heavy_top", "vehicle", "bodies") for name in PLAIN),
+    *(("heavy_top", name) for name in EXP),
+    *((space, name) for space in ("plane", "heavy_top") for name in OTHERS),
+]
+
+
+@cache
+def system(space: str) -> bm.System:
+    return systems.ALL[space]()
+
+
+@cache
+def scheme(space: str, name: str) -> bm.Action:
+    return (PLAIN | EXP | OTHERS)[name](system(space))
+
+
+def increments(system: bm.System, h: float, steps: int = 1, seed: int = 9) -> jax.Array:
+    """ΔW for some steps, each of size 3√h: three times the usual, so that a defect proportional to the noise is not missed."""
+    signs = np.random.default_rng(seed).standard_normal((steps, system.channels))
+    return jnp.asarray(3 * np.sqrt(h) * signs / np.abs(signs).max(1, keepdims=True))
+
+
+def advance(scheme: bm.Action, state: bm.State, h, dW, t=0.0) -> bm.State:
+    """One step."""
+    return flow(scheme).advance(state, h, dW, t)[0]
+
+
+def path(scheme: bm.Action, start: bm.State, h, dW) -> bm.State:
+    """The states of a path driven by given increments, the start included."""
+
+    def step(state, driven):
+        new = advance(scheme, state, h, *driven)
+        return new, new
+
+    _, states = jax.lax.scan(step, start, (dW, h * jnp.arange(dW.shape[0])))
+    return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), start, states)
+
+
+def apart(space: bm.Space, a: bm.State, b: bm.State) -> float:
+    """The largest component of the difference of two states, in (q, p)."""
+    q = space.flatten(space.subtract(a.q, b.q))
+    return float(jnp.max(jnp.abs(jnp.concatenate([q, space.flatten(a.p) - space.flatten(b.p)]))))

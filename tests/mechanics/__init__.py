@@ -1,0 +1,1 @@
+"""Laws of systems: Legendre transforms, parameters, refusals."""
