@@ -1,5 +1,6 @@
-"""⟨p, [η₁, η₂]⟩ of the group equals the bracket of the frame, −d⟨p, η⟩ found by differentiating `move` and `subtract`, with either retraction."""
+"""⟨p, [η₁, η₂]⟩ of the group equals the bracket of the frame, −d⟨p, η⟩ found by differentiating `move` and `subtract`, with any retraction."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,13 +9,12 @@ import bismut as bm
 from bismut.findings import symplectic_form
 from bismut.findings.structure import bracket_of_frame
 from tests.flows.catalogue import once
-from tests.systems import random_state
 
-SPACES = [bm.SO3(), bm.SO3("exp"), bm.SE3(), bm.SE3("exp"), bm.SE2(), bm.Euclidean(2) * bm.SO3(), bm.SO3() ** 2, bm.Torus(2)]
+SPACES = [bm.SO3(), bm.SO3("exp"), bm.SE3(), bm.Euclidean(2) * bm.SO3()]
 
 
 def at_random(space: bm.Space) -> bm.State:
-    return random_state(bm.System(space, lambda q, v: 0.5 * space.flatten(v) @ space.flatten(v)), 5)
+    return bm.State(space.random(jax.random.key(5)), space.unflatten(jax.random.normal(jax.random.key(6), (space.dim,))))
 
 
 @pytest.mark.parametrize("space", SPACES, ids=str)
@@ -24,11 +24,10 @@ def test_the_bracket_of_the_group_is_that_of_the_frame(space):
     form = np.asarray(once(lambda s: symplectic_form(space, s))(state))
     frame = np.asarray(once(lambda s: bracket_of_frame(space, s))(state))
     np.testing.assert_allclose(form[:n, :n], frame, rtol=0, atol=1e-14 * n)
-    if space.dim > 2:
-        assert np.abs(frame).max() > 0.1
+    assert np.abs(frame).max() > 0.1
 
 
-@pytest.mark.parametrize("space", SPACES[:3], ids=str)
+@pytest.mark.parametrize("space", SPACES, ids=str)
 def test_the_form_is_skew_and_pairs_positions_with_momenta(space):
     form = np.asarray(symplectic_form(space, at_random(space)))
     n = space.dim

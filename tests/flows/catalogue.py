@@ -6,12 +6,13 @@ Compiling is the cost of these tests, so what runs once is compiled without opti
 from collections.abc import Callable
 from functools import cache, partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from bismut.flows import flow
+from bismut.flows import Flow, flow
 from tests import systems
 
 once = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False})
@@ -62,20 +63,42 @@ def increments(system: bm.System, h: float, steps: int = 1, seed: int = 9) -> ja
     return jnp.asarray(3 * np.sqrt(h) * signs / np.abs(signs).max(1, keepdims=True))
 
 
-def advance(scheme: bm.Action, state: bm.State, h, dW, t=0.0) -> bm.State:
-    """One step."""
-    return flow(scheme).advance(state, h, dW, t)[0]
+class Traced(Flow):
+    """The flow of an action behind one `jit`, so that all measurements of a scheme trace its step once."""
+
+    of: bm.Action
+
+    @property
+    def claims(self):
+        return self.of.claims
+
+    @property
+    def space(self):
+        return self.of.space
+
+    def advance(self, state, h, dW, t):
+        return _advance(self.of, state, jnp.asarray(h), dW, jnp.asarray(t, float))
 
 
-def path(scheme: bm.Action, start: bm.State, h, dW) -> bm.State:
-    """The states of a path driven by given increments, the start included."""
+@eqx.filter_jit
+def _advance(action, state, h, dW, t):
+    return flow(action).advance(state, h, dW, t)
+
+
+@cache
+def traced(space: str, name: str) -> Traced:
+    return Traced(system(space), scheme(space, name))
+
+
+def path(flow: Flow, start: bm.State, h, dW) -> tuple[bm.State, jax.Array]:
+    """The states of a path driven by given increments, the start included, and whether every step was solved."""
 
     def step(state, driven):
-        new = advance(scheme, state, h, *driven)
-        return new, new
+        new, solve = flow.advance(state, h, *driven)
+        return new, (new, solve.converged)
 
-    _, states = jax.lax.scan(step, start, (dW, h * jnp.arange(dW.shape[0])))
-    return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), start, states)
+    _, (states, converged) = jax.lax.scan(step, start, (dW, h * jnp.arange(dW.shape[0])))
+    return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), start, states), jnp.all(converged)
 
 
 def apart(space: bm.Space, a: bm.State, b: bm.State) -> float:

@@ -1,13 +1,11 @@
 """Wrong input is an error at once, and its text says what was wanted, what came and what to do."""
 
-from inspect import unwrap
-
 import jax
 import numpy as np
 import pytest
 
 from bismut.errors import BismutError, DomainError, ShapeError
-from bismut.spaces import SE2, SE3, SO2, SO3, Euclidean, Space, Torus
+from bismut.spaces import SE2, SE3, SO2, SO3, Euclidean, Torus
 
 from .catalogue import everywhere
 
@@ -94,10 +92,10 @@ def test_a_space_has_at_least_one_dimension(space, n):
         space(n)
 
 
-@pytest.mark.parametrize("count", [0, -2, 1.5])
+@pytest.mark.parametrize("count", [0, -2])
 def test_a_power_has_at_least_one_factor(count):
     with pytest.raises(DomainError, match="whole exponent ≥ 1"):
-        unwrap(Space.__pow__)(SO3(), count)  # without the signature checker of the tests
+        SO3() ** count
 
 
 @pytest.mark.parametrize("space", [SO2, SO3, SE2, SE3])

@@ -1,5 +1,7 @@
 """Wrong input to a run, refused at once with what was wanted, what came and what to do."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -26,7 +28,7 @@ def count(value, name: str) -> int:
     return int(value)
 
 
-def check_start(scheme: Scheme, start: State | Maxwell) -> tuple[int, ...]:
+def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
     """Refuse a start that is no state of the scheme's system; return its batch axes."""
     if isinstance(start, Maxwell):
         return scheme.space.check(start.q, "start.q")

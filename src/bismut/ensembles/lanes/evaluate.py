@@ -166,7 +166,7 @@ class _Evaluation:
         return out
 
     def reduce(self, operation: Callable, x: np.ndarray, axes) -> np.ndarray:
-        for axis in sorted(axes, reverse=True):
+        for axis in sorted(map(int, axes), reverse=True):
             parts = [take(x, k, axis) for k in range(x.shape[axis])]
             total = parts[0]
             for part in parts[1:]:
@@ -180,8 +180,9 @@ class _Evaluation:
         lf = [d for d in range(a.ndim) if d not in (*lc, *lb)]
         rf = [d for d in range(b.ndim) if d not in (*rc, *rb)]
         batch, depth = [a.shape[d] for d in lb], int(np.prod([a.shape[d] for d in lc]))
-        A = a.transpose([*lb, *lf, *lc]).reshape(*batch, -1, depth)
-        B = b.transpose([*rb, *rc, *rf]).reshape(*batch, depth, -1)
+        rows, columns = (int(np.prod([x.shape[d] for d in free])) for x, free in ((a, lf), (b, rf)))
+        A = a.transpose([*lb, *lf, *lc]).reshape(*batch, rows, depth)
+        B = b.transpose([*rb, *rc, *rf]).reshape(*batch, depth, columns)
 
         def entry(i):
             *g, r, c = i
@@ -190,7 +191,7 @@ class _Evaluation:
                 total = add(total, mul(A[(*g, r, k)], B[(*g, k, c)]))
             return total
 
-        out = filled((*batch, A.shape[-2], B.shape[-1]), entry)
+        out = filled((*batch, rows, columns), entry)
         return [out.reshape([*batch, *(a.shape[d] for d in lf), *(b.shape[d] for d in rf)])]
 
     def _select_n(self, inputs, params):

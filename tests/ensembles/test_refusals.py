@@ -1,0 +1,76 @@
+"""Wrong input is refused at once: what was wanted, what came, what to do."""
+
+import jax.numpy as jnp
+import pytest
+
+import bismut as bm
+from bismut.errors import BismutError, DomainError, ShapeError
+from tests import systems
+
+
+@pytest.fixture(scope="module")
+def scheme():
+    return bm.VariationalEuler(systems.heavy_top())
+
+
+@pytest.fixture(scope="module")
+def start(scheme):
+    return scheme.start(jnp.eye(3), velocity=jnp.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"step": -0.1}, "adjoint"),
+        ({"step": 0.0}, "positive"),
+        ({"step": float("nan")}, "positive"),
+        ({"steps": 0}, "steps must be a whole number ≥ 1"),
+        ({"trajectories": 0}, "trajectories must be"),
+        ({"every": 0}, "every must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"mode": "fast"}, '"lanes"'),
+        ({"on_failure": "ignore"}, '"raise"'),
+        ({"observe": {"x": lambda state: state.q @ jnp.ones(4)}}, "observe\\['x'\\] fails"),
+        ({"observe": {"x": lambda state: state}}, "must return one array"),
+        ({"observe": {"x": bm.momentum("vertikal")}}, "Did you mean 'vertical'"),
+    ],
+)
+def test_run_is_refused(scheme, start, change, words):
+    settings = {"step": 0.1, "steps": 2, "trajectories": 2} | change
+    with pytest.raises(BismutError, match=words):
+        bm.simulate(scheme, start, **settings)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"q": jnp.array([1.0, 0, 0, 0]), "velocity": jnp.ones(3)}, ShapeError, "from_quaternion"),
+        ({"q": jnp.full((3, 3), jnp.nan), "velocity": jnp.ones(3)}, DomainError, "not finite"),
+        ({"q": 1.1 * jnp.eye(3), "velocity": jnp.ones(3)}, DomainError, "project"),
+        ({"q": jnp.eye(3), "velocity": jnp.ones(4)}, ShapeError, "start.velocity has shape \\(4,\\)"),
+        ({"q": jnp.eye(3), "momentum": jnp.full(3, jnp.inf)}, DomainError, "not finite"),
+        ({"q": jnp.eye(3), "temperature": -1.0}, DomainError, "temperature must be positive"),
+        ({"q": jnp.eye(3)}, BismutError, "needs one of velocity=, momentum=, temperature="),
+        ({"q": jnp.eye(3), "velocity": jnp.ones(3), "momentum": jnp.ones(3)}, BismutError, "velocity and momentum"),
+    ],
+)
+def test_start_is_refused(scheme, arguments, error, words):
+    with pytest.raises(error, match=words):
+        scheme.start(arguments.pop("q"), **arguments)
+
+
+def test_batch_of_wrong_length_is_refused(scheme):
+    batch = scheme.start(jnp.stack([jnp.eye(3)] * 3), velocity=jnp.ones(3))
+    with pytest.raises(DomainError, match="one for each trajectory"):
+        bm.simulate(scheme, batch, step=0.1, steps=2, trajectories=4)
+
+
+def test_start_must_be_a_state(scheme):
+    with pytest.raises(ShapeError, match="scheme.start"):
+        bm.simulate(scheme, jnp.eye(3), step=0.1, steps=2)
+
+
+def test_unknown_observable_is_refused(scheme, start):
+    result = bm.simulate(scheme, start, step=0.1, steps=2)
+    with pytest.raises(AttributeError, match="Did you mean 'energy'"):
+        result.enegry  # noqa: B018

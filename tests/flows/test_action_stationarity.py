@@ -1,0 +1,76 @@
+"""A computed path makes the action stationary:  d𝔊 = 0 at every inner point,  and a path moved off it does not.
+
+d𝔊 is a difference of two momenta, each recovered from points that are h apart, so round-off is ε |p|/h; the paths here have |p| ≤ 10² and
+h = 0.05, so that ε |p|/h < 1e−12. Measured: at most 3e−13.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bismut.flows import action_differential, action_sum
+from tests.flows.catalogue import CASES, increments, once, path, scheme, system, traced
+from tests.systems import random_state
+
+STEP, STEPS = 0.05, 50
+MOVED = 17  # an inner point
+
+everywhere = pytest.mark.parametrize(("space", "name"), CASES)
+
+
+@functools.cache
+def measured(space: str, name: str):
+    """A computed path, its increments, and d𝔊 as a compiled function of paths."""
+    action, dW = scheme(space, name), increments(system(space), STEP, STEPS) / 3
+    states, solved = once(lambda z: path(traced(space, name), z, STEP, dW))(random_state(system(space), 6, 0.5))
+    assert solved
+    return states, dW, once(lambda q: action_differential(action, q, STEP, dW))
+
+
+def moved(space: str, name: str, e) -> object:
+    """The computed path with one inner point moved by e, in the frame there."""
+    Q = scheme(space, name).space
+    states, _, _ = measured(space, name)
+    here = Q.move(jax.tree.map(lambda leaf: leaf[MOVED], states.q), Q.unflatten(e))
+    return jax.tree.map(lambda leaf, new: leaf.at[MOVED].set(new), states.q, here)
+
+
+@everywhere
+def test_the_action_is_stationary_along_a_computed_path(space, name):
+    states, _, differential = measured(space, name)
+    assert all(float(jnp.max(jnp.abs(leaf))) < 1e2 for leaf in jax.tree.leaves(states.p))
+    slope = np.asarray(differential(states.q))
+    assert slope.shape == (STEPS - 1, system(space).space.dim)
+    assert np.abs(slope).max() <= 1e-11
+
+
+@everywhere
+def test_the_action_is_not_stationary_along_a_path_moved_off_it(space, name):
+    """Moving one point by 0.01 changes three momenta: its own by 2·0.01·M/h and those of its neighbours by half as much."""
+    _, _, differential = measured(space, name)
+    slope = np.abs(np.asarray(differential(moved(space, name, jnp.full(system(space).space.dim, 0.01))))).max(1)
+    assert (slope[MOVED - 2 : MOVED + 1] > 1e-3).all()
+    assert np.delete(slope, range(MOVED - 2, MOVED + 1)).max() <= 1e-11
+
+
+@pytest.mark.parametrize(
+    ("space", "name"), [("plane", "midpoint"), ("heavy_top", "verlet"), ("heavy_top", "midpoint exp"), ("heavy_top", "discrete")]
+)
+def test_the_differential_is_the_gradient_of_the_action_sum(space, name):
+    """d𝔊·δq = d/dε 𝔊(..., q_k ⊕ ε δq, ...) for variations that keep the ends, here along a path that is not a solution."""
+    action = scheme(space, name)
+    _, dW, differential = measured(space, name)
+    e = jnp.full(system(space).space.dim, 0.02)
+    off = moved(space, name, e)
+
+    def sum_of(x):
+        Q = action.space
+        here = Q.move(jax.tree.map(lambda leaf: leaf[MOVED], off), Q.unflatten(x))
+        return action_sum(action, jax.tree.map(lambda leaf, new: leaf.at[MOVED].set(new), off, here), STEP, dW)
+
+    gradient = once(jax.grad(sum_of))(jnp.zeros_like(e))
+    assert np.abs(gradient).max() > 0.1
+    np.testing.assert_allclose(gradient, differential(off)[MOVED - 1], rtol=1e-11, atol=1e-12)

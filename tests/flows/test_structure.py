@@ -1,0 +1,98 @@
+"""What is read off an action about its equation is true: the residual p0 + D₁S_d + f⁻ of a step solved by a shortcut vanishes to round-off."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bismut as bm
+from bismut.flows import Variational
+from bismut.flows.legendre import momenta
+from bismut.mechanics.newton import Cells
+from tests.flows.catalogue import PLAIN, increments, once, scheme, system
+from tests.systems import random_state
+
+STEP = 0.1
+
+
+def drag(q, v):
+    return jax.tree.map(lambda leaf: -0.7 * leaf, v)
+
+
+def structure(action: bm.Action):
+    return Variational(action).structure()
+
+
+@pytest.mark.parametrize("name", ["euler left", "verlet"])
+def test_a_separable_system_on_a_vector_space_is_explicit(name):
+    found = structure(scheme("separable", name))
+    assert found.linear
+    assert found.cells == Cells(((3, 1),))
+    assert "linear" in found.words
+
+
+@pytest.mark.parametrize("name", ["euler right", "midpoint"])
+def test_a_potential_at_the_unknown_end_is_not(name):
+    found = structure(scheme("separable", name))
+    assert not found.linear
+    assert found.cells == Cells(((1, 3),))
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"), [("euler left", Cells(((6, 1), (2, 3)))), ("verlet", Cells(((6, 1), (2, 3)))), ("midpoint", Cells(((1, 12),)))]
+)
+def test_bodies_are_solved_one_by_one_where_the_potential_is_explicit(name, cells):
+    found = structure(scheme("bodies", name))
+    assert found.cells == cells
+    assert not found.linear
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_a_lagrangian_that_couples_everything_has_no_shortcut(name):
+    """Only the left end is linear in v there: T is quadratic, and where it is evaluated does not depend on v."""
+    found = structure(scheme("plane", name))
+    assert found.cells == Cells(((1, 2),))
+    assert found.linear == (name == "euler left")
+
+
+def forced(make, **kwargs) -> bm.Action:
+    potential = lambda q: jnp.cos(q[0] - 2 * q[1]) + 0.1 * jnp.sum(q**4)
+    return make(bm.mechanical(bm.Euclidean(2), mass=[1.0, 2.0], potential=potential, noise=lambda q: jnp.array([q[0] * q[1]]), force=drag), **kwargs)
+
+
+def test_an_explicit_force_leaves_the_equation_explicit():
+    found = structure(forced(bm.VariationalEuler))
+    assert found.linear
+    assert found.cells == Cells(((2, 1),))
+
+
+def test_a_force_at_the_velocity_of_the_step_may_couple_everything():
+    """Verlet looks at the force with the unknown velocity; nothing says that F(q, v) falls into cells."""
+    assert structure(forced(bm.Verlet)).cells == Cells(((1, 2),))
+
+
+SHORTCUTS = {f"{space} {name}": (lambda s=space, n=name: scheme(s, n)) for space in ("separable", "bodies") for name in ("euler left", "verlet")}
+SHORTCUTS |= {"plane euler left": lambda: scheme("plane", "euler left"), "heavy top exp": lambda: scheme("heavy_top", "euler left exp")}
+SHORTCUTS |= {"explicit drag": lambda: forced(bm.VariationalEuler), "drag at the right end": lambda: forced(bm.VariationalEuler, end="right")}
+SHORTCUTS |= {"drag in verlet": lambda: forced(bm.Verlet), "full mass": lambda: bm.VariationalEuler(system("vehicle"))}
+
+
+@pytest.mark.parametrize("case", SHORTCUTS)
+def test_the_residual_of_a_step_vanishes(case):
+    """Recomputed from the two ends alone, with v = (q1 ⊖ q0)/h; round-off is ε |p|/h. p1 is D₂S_d + f⁺ of the same ends."""
+    action = SHORTCUTS[case]()
+    space, state, dW = action.space, random_state(action.system, 6), increments(action.system, STEP)[0]
+    before = action.system.velocity(state.q, state.p) if action.system.forced and action.explicit_force else None
+
+    def measure(state):
+        new, solve = Variational(action).advance(state, STEP, dW, 0.0)
+        v = jax.tree.map(lambda x: x / STEP, space.subtract(new.q, state.q))
+        p0, p1 = momenta(action, state.q, new.q, v, STEP, dW, 0.0, before)
+        flat = space.flatten
+        return flat(p0) - flat(state.p), flat(p1) - flat(new.p), solve
+
+    residual, after, solve = once(measure)(state)
+    assert solve.converged
+    assert solve.residual < 1e-14 * 10
+    np.testing.assert_allclose(residual, 0, atol=1e-13)
+    np.testing.assert_allclose(after, 0, atol=1e-13)
