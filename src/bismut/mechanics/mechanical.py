@@ -105,6 +105,11 @@ def _kinetic(mass, v):
     return 0.5 * v @ mass @ v if mass.ndim == 2 and v.ndim == 1 else 0.5 * jnp.sum(mass * v * v)
 
 
+def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
+    """Whether an array broadcasts to a shape without changing it."""
+    return len(shape) <= len(into) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(into), strict=False))
+
+
 def _masses(space: Space, mass, dtype) -> tuple[list, tuple[int, ...]]:
     """The mass of each array of the velocity, and the sizes of the cells it couples."""
     leaves = jax.tree.leaves(jax.eval_shape(space.zero))
@@ -115,7 +120,7 @@ def _masses(space: Space, mass, dtype) -> tuple[list, tuple[int, ...]]:
     for one, leaf, cell in zip(given, leaves, space.cells(), strict=True):
         value = np.asarray(one, float)
         matrix = len(leaf.shape) == 1 and value.shape == (leaf.size, leaf.size)
-        if not matrix and np.broadcast_shapes(value.shape, leaf.shape) != leaf.shape:
+        if not matrix and not _fits(value.shape, leaf.shape):
             raise ShapeError(f"mass has shape {value.shape}, but the velocity it belongs to has shape {leaf.shape}.")
         if not np.isfinite(value).all():
             raise DomainError(f"mass must be finite, but {value} came.")

@@ -1,0 +1,67 @@
+"""A system that cannot be is refused before anything runs, with what was wanted, what came and what to do."""
+
+import subprocess
+import sys
+
+import jax.numpy as jnp
+import pytest
+
+import bismut as bm
+from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
+
+FREE = staticmethod(lambda q, v: 0.5 * v @ v)
+
+
+@pytest.mark.parametrize(
+    ("build", "error", "words"),
+    [
+        (lambda: bm.System(bm.Euclidean(2), lambda q, v: 0.5 * (v[0] + v[1]) ** 2), DegenerateError, "degenerate"),
+        (lambda: bm.System(bm.Euclidean(2), lambda q, v: q @ v), DegenerateError, "degenerate"),
+        (lambda: bm.System(bm.Euclidean(2), lambda q, v: 0.5 * v * v), ShapeError, "must return one number"),
+        (lambda: bm.System(bm.Euclidean(2), lambda q, v: v @ jnp.ones(3)), ShapeError, "lagrangian fails"),
+        (lambda: bm.System(bm.Euclidean(2), lambda q: q @ q), ShapeError, r"function of \(q, v\)"),
+        (lambda: bm.System(bm.Euclidean(2), FREE, noise=lambda q: q[0]), ShapeError, "one value γ_i"),
+        (lambda: bm.System(bm.Euclidean(2), FREE, noise=lambda q: jnp.outer(q, q)), ShapeError, "one value γ_i"),
+        (lambda: bm.System(bm.Euclidean(2), FREE, force=lambda q, v: v[0]), ShapeError, "force must return"),
+        (lambda: bm.System(bm.Circle(), lambda q, v: 0.5 * v**2, symmetries={"turn": bm.left_rotation(1.0)}), DomainError, "does not act on Circle"),
+        (lambda: bm.mechanical(bm.Euclidean(2), mass=-1.0), DomainError, "mass must be positive"),
+        (lambda: bm.mechanical(bm.Euclidean(2), mass=[[1.0, 2.0], [2.0, 1.0]]), DomainError, "positive definite"),
+        (lambda: bm.mechanical(bm.Euclidean(2), mass=[1.0, 2.0, 3.0]), ShapeError, "mass has shape"),
+        (lambda: bm.rigid_bodies(mass=[1.0], inertia=[[1.0, 1.0, 5.0]]), DomainError, "I₁ \\+ I₂ ≥ I₃"),
+        (lambda: bm.rigid_bodies(mass=[1.0, 1.0], inertia=[[1.0, 1.0, 1.0]]), ShapeError, "inertia"),
+        (lambda: bm.VariationalEuler(bm.mechanical(bm.SO3()), retraction="caley"), DomainError, "Did you mean 'cayley'"),
+        (lambda: bm.VariationalEuler(bm.mechanical(bm.SO3()), end="middle"), DomainError, '"left" or "right"'),
+        (lambda: bm.Discrete(bm.Euclidean(1), lambda a, b, h, dW: a - b), ShapeError, "S_d must return one number"),
+        (lambda: bm.Discrete(bm.Euclidean(1), lambda a, b: jnp.sum(a - b)), ShapeError, r"S_d\(q0, q1, h, dW\) fails"),
+    ],
+)
+def test_refused(build, error, words):
+    with pytest.raises(error, match=words):
+        build()
+
+
+def test_unknown_momentum_map_offers_the_nearest():
+    top = bm.mechanical(bm.SO3(), symmetries={"vertical": bm.left_rotation((0.0, 0.0, 1.0))})
+    with pytest.raises(BismutError, match="Did you mean 'vertical'"):
+        top.momentum_map("vertikal", bm.State(jnp.eye(3), jnp.ones(3)))
+
+
+def python(code: str) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={"JAX_ENABLE_X64": "0", "PATH": ""}, check=False)
+
+
+def test_single_precision_is_never_silent():
+    """With x64 off the first call raises and gives the line to add; float32 on request works and stays float32."""
+    run = python("import bismut as bm; bm.mechanical(bm.Euclidean(1))")
+    assert run.returncode != 0
+    assert 'jax.config.update("jax_enable_x64", True)' in run.stderr
+    assert 'precision="float32"' in run.stderr
+    asked = """
+import bismut as bm, jax.numpy as jnp
+scheme = bm.VariationalEuler(bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 2.5], potential=lambda R: R[2, 2], noise=lambda R: R[2], precision="float32"))
+start = scheme.start(jnp.eye(3), velocity=jnp.ones(3))
+result = bm.simulate(scheme, start, step=0.01, steps=5, trajectories=2)
+print(result.final.p.dtype, result.outcome.ok)
+"""
+    run = python(asked)
+    assert run.stdout.split() == ["float32", "True"], run.stderr
