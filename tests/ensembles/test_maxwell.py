@@ -26,6 +26,8 @@ def test_momenta_have_covariance_kT_M():
 def test_refinement_and_shift_leave_the_start_alone():
     scheme = bm.VariationalEuler(systems.separable())
     start = scheme.start(jnp.zeros(3), temperature=KT)
-    first = [bm.trajectory(scheme, start, step=0.01, steps=1, path=path).p[0] for path in (bm.Wiener(3), bm.Wiener(3, substeps=2), bm.Wiener(3).shift(9))]
+    first = [
+        bm.trajectory(scheme, start, step=0.01, steps=1, path=path).p[0] for path in (bm.Wiener(3), bm.Wiener(3, substeps=2), bm.Wiener(3).shift(9))
+    ]
     assert np.array_equal(first[0], first[1])
     assert np.array_equal(first[0], first[2])

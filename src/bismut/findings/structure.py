@@ -56,16 +56,20 @@ def tangent_map(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) 
 
 def symplectic_defect(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> Float[Array, ""]:
     """max |TᵀΩ₁T − Ω₀| of one step: round-off for a symplectic scheme."""
-    T, arrived = tangent_map(scheme, state, h, dW, t)
-    return jnp.max(jnp.abs(T.T @ symplectic_form(scheme.space, arrived) @ T - symplectic_form(scheme.space, state)))
+    return step_structure(scheme, state, h, dW, t)[0]
 
 
 def volume_factor(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> Float[Array, ""]:
     """The factor by which one step multiplies phase volume."""
+    return step_structure(scheme, state, h, dW, t)[1]
+
+
+def step_structure(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Symplectic defect and volume factor from one tangent map."""
     T, arrived = tangent_map(scheme, state, h, dW, t)
-    # |det T| in local coordinates; the Liouville density √det Ω differs between the two charts only where Ω does.
-    root = lambda s: jnp.sqrt(jnp.abs(jnp.linalg.det(symplectic_form(scheme.space, s))))
-    return jnp.abs(jnp.linalg.det(T)) * root(arrived) / root(state)
+    before, after = symplectic_form(scheme.space, state), symplectic_form(scheme.space, arrived)
+    # det Ω = 1 in the frame of velocities, so the factor is |det T|.
+    return jnp.max(jnp.abs(T.T @ after @ T - before)), jnp.abs(jnp.linalg.det(T))
 
 
 def state_dtype(state: State):

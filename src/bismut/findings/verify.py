@@ -16,7 +16,7 @@ from bismut.actions import Action
 from bismut.ensembles import trajectory
 from bismut.ensembles.checks import check_start, check_step, one_start
 from bismut.findings.order import convergence
-from bismut.findings.structure import symplectic_defect, volume_factor
+from bismut.findings.structure import step_structure
 from bismut.flows import RungeKutta4, action_differential, flow
 from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener, words
@@ -75,10 +75,9 @@ def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = T
     cheap = {"xla_backend_optimization_level": 0}  # run once: compiling is the cost
 
     findings = []
-    defect = float(jax.jit(lambda s: symplectic_defect(scheme, s, h, dW), compiler_options=cheap)(state))
+    defect, volume = map(float, jax.jit(lambda s: step_structure(scheme, s, h, dW), compiler_options=cheap)(state))
     claimed = claims.symplectic and conservative
     findings.append(_at_most("symplectic defect", defect, 5e4 * eps, claimed, "max |TᵀΩT − Ω| of one step"))
-    volume = float(jax.jit(lambda s: volume_factor(scheme, s, h, dW), compiler_options=cheap)(state))
     findings.append(_at_most("phase volume", abs(volume - 1), 5e4 * eps, claimed, f"|det − 1| of one step (factor {volume:.12g})"))
     run = trajectory(scheme, state, step=step, steps=_STEPS, path=path)
     findings += [_noether(scheme, name, run.states, eps, claims.momentum_maps and conservative) for name in system.symmetries]

@@ -65,7 +65,7 @@ class RungeKutta4(Flow):
         def rate(x, p, time):
             q = space.move(state.q, x)
             v, dp = drift(system, q, p, time)
-            return _in_chart(space, state.q, x, v), add(dp, scale(1 / h, impulse(system, q, dW, time)))
+            return space.coordinate_rate(state.q, x, v), add(dp, scale(1 / h, impulse(system, q, dW, time)))
 
         zero = jax.tree.map(jnp.zeros_like, state.p)
         step = lambda k, c: (scale(c * h, k[0]), add(state.p, scale(c * h, k[1])))
@@ -100,10 +100,3 @@ def impulse(system: System, q: Point, dW, t) -> Velocity:
 def exact(system: System) -> Solve:
     """The outcome of a step that solves nothing."""
     return Solve(jnp.zeros((), system.dtype), jnp.array(True), jnp.zeros((), int))
-
-
-def _in_chart(space, q0: Point, x: Velocity, v: Velocity) -> Velocity:
-    """dx/dt for q = q0 ⊕ x moving with velocity v."""
-    q = space.move(q0, x)
-    zero = jax.tree.map(jnp.zeros_like, v)
-    return jax.jvp(lambda e: space.subtract(space.move(q, e), q0), (zero,), (v,))[1]

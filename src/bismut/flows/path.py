@@ -31,7 +31,7 @@ def noether_momenta(action: Action, name: str, q0: Point, q1: Point, h, dW, t=0.
 
 
 def discrete_symplectic_form(action: Action, q0: Point, q1: Point, h, dW, t=0.0) -> Float[Array, "n n"]:
-    """The matrix −D₁D₂S_d in the frames at both ends, Ω(δ, ε) = ε₁ᵀ M δ₀ − δ₁ᵀ M ε₀."""
+    """The matrix M = −D₂D₁S_d = ∂p0/∂q1 in the frames at both ends: Ω(δ, ε) = δ₀ᵀ M ε₁ − ε₀ᵀ M δ₁ for variations (δ₀, δ₁), (ε₀, ε₁) of the ends."""
     space, dtype = action.space, action.system.dtype
 
     def left(e1):

@@ -100,6 +100,9 @@ class Product(Group):
         a0, a1 = zip(*self._each("ends", q0, q1, x, a), strict=True)
         return a0, a1
 
+    def coordinate_rate(self, q0, x, v):
+        return self._each("coordinate_rate", q0, x, v)
+
     def project(self, q):
         return self._each("project", q)
 
@@ -197,6 +200,9 @@ class Power(Group):
 
     def ends(self, q0, q1, x, a):
         return self._all(self.base.ends, q0, q1, x, a)
+
+    def coordinate_rate(self, q0, x, v):
+        return self._all(self.base.coordinate_rate, q0, x, v)
 
     def project(self, q):
         return self._all(self.base.project, q)

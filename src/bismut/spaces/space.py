@@ -100,6 +100,11 @@ class Space:
         zero = jax.tree.map(jnp.zeros_like, a)
         return jax.vjp(displacement, zero, zero)[1](a)
 
+    def coordinate_rate(self, q0: Point, x: Velocity, v: Velocity) -> Velocity:
+        """dx/dt for the point q = q0 ⊕ x moving with velocity v."""
+        q, zero = self.move(q0, x), jax.tree.map(jnp.zeros_like, v)
+        return jax.jvp(lambda e: self.subtract(self.move(q, e), q0), (zero,), (v,))[1]
+
     def cells(self) -> tuple[int, ...]:
         """For each array of a velocity, how many components of its last axis `ends` couples: 1 where nothing is coupled."""
         return tuple(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(self.zero)))
@@ -237,6 +242,10 @@ class Group(Space):
         # g0 → g0 exp(η) changes x by −dτ⁻¹_x η, and g1 → g1 exp(η) by dτ⁻¹_x Ad_τ(x) η = dτ⁻¹_{−x} η.
         del q0, q1
         return scale(-1.0, self.dtau_inv_adjoint(x, a)), self.dtau_inv_adjoint(scale(-1.0, x), a)
+
+    def coordinate_rate(self, q0: Point, x: Velocity, v: Velocity) -> Velocity:
+        del q0
+        return self.dtau_inv(scale(-1.0, x), v)
 
 
 def _adjoint(linear, mu: Velocity) -> Velocity:
