@@ -66,7 +66,7 @@ def test_batch_of_wrong_length_is_refused(scheme):
 
 
 def test_start_must_be_a_state(scheme):
-    with pytest.raises(ShapeError, match=r"scheme\\.start"):
+    with pytest.raises(ShapeError, match=r"scheme\.start"):
         bm.simulate(scheme, jnp.eye(3), step=0.1, steps=2)
 
 
