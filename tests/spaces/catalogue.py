@@ -90,22 +90,14 @@ def compiled(function, space):
     return batched(lambda *arguments: function(space, *arguments))
 
 
-def to_the_right_of(space, eta, g):
-    """η g, the velocity at s = 0 of the curve τ(sη) g."""
-    return compiled(_right, space)(eta, g)
+def carried(space, eta, g, zeta):
+    """η g + g ζ, the velocity at s = 0 of the curve τ(sη) g τ(sζ); every τ begins with the identity as its slope."""
+    return compiled(_carried, space.using("cayley"))(eta, g, zeta)
 
 
-def to_the_left_of(space, g, eta):
-    """g η, the velocity at s = 0 of the curve g τ(sη)."""
-    return compiled(_left, space)(g, eta)
-
-
-def _right(space, eta, g):
-    return jax.jvp(lambda s: space.multiply(space.tau(scale(s, eta)), g), (0.0,), (1.0,))[1]
-
-
-def _left(space, g, eta):
-    return jax.jvp(lambda s: space.multiply(g, space.tau(scale(s, eta))), (0.0,), (1.0,))[1]
+def _carried(space, eta, g, zeta):
+    curve = lambda s: space.multiply(space.multiply(space.tau(scale(s, eta)), g), space.tau(scale(s, zeta)))
+    return jax.jvp(curve, (0.0,), (1.0,))[1]
 
 
 def velocities(space, seed, count=1, sizes=SIZES):

@@ -4,8 +4,8 @@ import pytest
 
 from bismut.spaces import SE3, SO3, Euclidean, Space
 
-from .catalogue import assert_close, compiled, directions, largest, law, on, paired, plus, points, times, to_the_left_of, to_the_right_of, velocities
-from .test_retraction import derivative_of_tau_inv
+from .catalogue import assert_close, carried, compiled, directions, largest, law, on, paired, plus, points, times, velocities
+from .test_retraction import derivative_of_tau
 
 
 def default_ends(space, q0, q1, x, a):
@@ -14,14 +14,14 @@ def default_ends(space, q0, q1, x, a):
 
 @law
 def test_ends_are_the_derivative_of_subtract(space, seed):
-    """x = τ⁻¹(g) with g = q0⁻¹ q1, and g changes by g e1 − e0 g when the ends move with velocities e0 and e1."""
-    (q0,), (v,), (a, e0, e1) = points(space, seed), velocities(space, seed), directions(space, seed, count=3)
-    q1 = on(space).move(q0, v)
-    a0, a1 = on(space).ends(q0, q1, v, a)
-    g = on(space).tau(v)
-    change = plus(to_the_left_of(space, g, e1), times(-1, to_the_right_of(space, e0, g)))
-    felt = paired(a, compiled(derivative_of_tau_inv, space)(g, change))
-    assert_close(felt, paired(a0, e0) + paired(a1, e1), condition=(1 + largest(v)) ** 2)
+    """When the ends move with velocities e0 and e1, τ(x) = q0⁻¹ q1 changes by τ(x) e1 − e0 τ(x): that determines δx."""
+    (q0,), (x,), (a, e0, e1) = points(space, seed), velocities(space, seed), directions(space, seed, count=3)
+    verb, condition = on(space), (1 + largest(x)) ** 2
+    g = verb.tau(x)
+    change = verb.dtau_inv(x, plus(verb.Ad(g, e1), times(-1, e0)))
+    assert_close(compiled(derivative_of_tau, space)(x, change), carried(space, times(-1, e0), g, e1), condition)
+    a0, a1 = verb.ends(q0, verb.move(q0, x), x, a)
+    assert_close(paired(a, change), paired(a0, e0) + paired(a1, e1), condition)
 
 
 @pytest.mark.parametrize("space", [SO3(), SE3(), Euclidean(3) * SO3()], ids=str)

@@ -1,0 +1,57 @@
+"""`verify` passes what is true and fails what is not."""
+
+import bismut as bm
+from bismut.mechanics import Claims
+from tests import systems
+
+
+class Liar(bm.EulerMaruyama):
+    """Euler–Maruyama with claims it cannot keep."""
+
+    claims = Claims(order=2, symplectic=True, momentum_maps=True)
+
+
+def test_true_claims_hold():
+    scheme = bm.VariationalEuler(systems.heavy_top())
+    report = bm.verify(scheme, systems.random_state(scheme.system), step=0.02)
+    assert report.ok
+    assert {finding.law for finding in report.findings} == {
+        "symplectic defect",
+        "phase volume",
+        "momentum map 'vertical'",
+        "action stationary",
+        "solve",
+        "order",
+        "strong order",
+    }
+    assert "every claim held" in str(report)
+
+
+def test_false_claims_fail():
+    scheme = Liar(systems.heavy_top())
+    report = bm.verify(scheme, systems.random_state(scheme.system), step=0.05)
+    assert not report.ok
+    failed = {finding.law for finding in report.findings if finding.held is False}
+    assert failed == {"symplectic defect", "phase volume", "momentum map 'vertical'", "order"}
+    assert "A CLAIM FAILED" in str(report)
+
+
+def test_broken_symmetry_is_not_a_failure():
+    """A momentum map of something that is no symmetry changes; that is a fact about the system, not a failure of the scheme."""
+    system = bm.mechanical(
+        bm.SO3(), mass=[1.0, 2.0, 2.5], potential=lambda R: R[0, 2], noise=lambda R: R[1], symmetries={"vertical": bm.left_rotation((0.0, 0.0, 1.0))}
+    )
+    scheme = bm.VariationalEuler(system)
+    report = bm.verify(scheme, systems.random_state(system), step=0.02, order=False)
+    assert report.ok
+    finding = report["momentum map 'vertical'"]
+    assert finding.held is None
+    assert finding.measured > 1e-3
+
+
+def test_explain_says_how_the_step_is_solved():
+    explicit = bm.explain(bm.Verlet(systems.separable()))
+    assert "linear, one exact correction" in explicit
+    bodies = bm.explain(bm.VariationalEuler(systems.bodies(3)))
+    assert "Newton" in bodies
+    assert "3 of size 3" in bodies
