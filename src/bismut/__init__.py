@@ -2,9 +2,20 @@
 
 from bismut.actions import Action, Discrete, Midpoint, VariationalEuler, Verlet
 from bismut.ensembles import Result, Trajectory, energy, kinetic_energy, momentum, simulate, temperature, trajectory
-from bismut.findings import explain, verify
-from bismut.flows import EulerMaruyama, ImplicitEulerMaruyama, RungeKutta4, action_differential, action_sum, euler_lagrange
+from bismut.findings import explain, symplectic_defect, verify
+from bismut.flows import (
+    EulerMaruyama,
+    ImplicitEulerMaruyama,
+    RungeKutta4,
+    action_differential,
+    action_sum,
+    discrete_symplectic_form,
+    end_momenta,
+    euler_lagrange,
+    noether_momenta,
+)
 from bismut.mechanics import (
+    Claims,
     State,
     System,
     left_rotation,
@@ -27,6 +38,7 @@ __all__ = [
     "SO3",
     "Action",
     "Circle",
+    "Claims",
     "Discrete",
     "Euclidean",
     "EulerMaruyama",
@@ -47,6 +59,8 @@ __all__ = [
     "Wiener",
     "action_differential",
     "action_sum",
+    "discrete_symplectic_form",
+    "end_momenta",
     "energy",
     "euler_lagrange",
     "explain",
@@ -56,11 +70,13 @@ __all__ = [
     "load",
     "mechanical",
     "momentum",
+    "noether_momenta",
     "right_rotation",
     "rigid_bodies",
     "save",
     "simulate",
     "symmetry",
+    "symplectic_defect",
     "temperature",
     "trajectory",
     "translation",

@@ -6,7 +6,6 @@ fixed, so a slope is one number, not a chance event; the bands are those that th
 
 import functools
 
-import jax
 import numpy as np
 import pytest
 
@@ -19,13 +18,7 @@ from tests.systems import random_state
 LEVELS, FINEST = (16, 32, 64), 1024
 
 
-@pytest.fixture(autouse=True)
-def compiled_quickly():
-    """Without optimisation: a slope needs few steps, and compiling would be four fifths of the time."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
 
 @functools.cache
@@ -43,8 +36,10 @@ def slope(space: str, name: str, **settings) -> float:
 
 @pytest.mark.parametrize("space", ["plane", "nine_noises", "vehicle"])
 def test_strong_order_one_with_any_number_of_noises(space):
-    """Mean square over 32 paths, measured 0.97 to 1.03."""
-    assert abs(slope(space, "euler left") - 1) < 0.1
+    """Mean square over 32 paths, on ℝ², SO(3) and SE(3) with 2, 9 and 3 Wiener processes. Measured: 0.99, 1.04, 1.06."""
+    # The step on SE(3) costs most, and errors there are in their regime with half the steps.
+    settings = {"time": 0.5, "levels": (8, 16, 32), "finest": 512} if space == "vehicle" else {}
+    assert abs(slope(space, "euler left", **settings) - 1) < 0.1
 
 
 @pytest.mark.parametrize(
@@ -59,7 +54,9 @@ def test_strong_order_one_with_any_number_of_noises(space):
     ],
 )
 def test_the_order_without_noise(space, name, order, band):
-    assert abs(slope(space, name, noise=0.0) - order) < band
+    """Measured: MEASURED."""
+    # On the plane as many paths as above, though all are equal: the same shapes, and nothing is compiled twice.
+    assert abs(slope(space, name, noise=0.0, trajectories=32 if space == "plane" else 1) - order) < band
 
 
 def test_levels_that_do_not_divide_the_finest_are_refused():

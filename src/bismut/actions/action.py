@@ -17,6 +17,7 @@ from typing import ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from bismut.errors import BismutError
 from bismut.mechanics import Claims, Scheme, System
 from bismut.spaces import Point, Space, Velocity
 
@@ -33,7 +34,7 @@ class Action(Scheme):
 
     def __check_init__(self):
         if not isinstance(self.system, System):
-            raise TypeError(f"{type(self).__name__} needs a System, but {type(self.system).__name__} came.")
+            raise BismutError(f"{type(self).__name__} needs a System, but {type(self.system).__name__} came.")
         _ = self.space  # an unknown retraction is refused now
 
     @property
@@ -46,6 +47,11 @@ class Action(Scheme):
 
     def adjoint(self) -> Action:
         """The scheme that undoes a step of this one when run backwards: S*(q0, q1; h, ΔW) = −S(q1, q0; −h, −ΔW)."""
+        if self.explicit_force and self.system.forced:
+            raise BismutError(
+                f"{type(self).__name__} evaluates a force with the velocity at the start of the step; its adjoint would need the one at the end. "
+                "Use Midpoint or Verlet, whose forces have an adjoint."
+            )
         return Adjoint(self.system, self, retraction=self.retraction)
 
 
@@ -60,6 +66,10 @@ class Adjoint(Action):
 
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
         return -self.of(L, gamma, q1, q0, v, -h, -dW, t + h)
+
+    @property
+    def title(self) -> str:
+        return f"Adjoint of {self.of.title}"
 
     def adjoint(self) -> Action:
         return self.of

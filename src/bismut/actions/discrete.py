@@ -15,14 +15,18 @@ import jax.numpy as jnp
 from bismut.actions.action import Action
 from bismut.errors import BismutError, ShapeError
 from bismut.mechanics import Claims, System
+from bismut.mechanics.law import Law, law
 from bismut.spaces import Space
 
 
 class Discrete(Action):
-    """S_d(q0, q1, h, dW) as a scheme; `channels` is the number of Wiener increments in dW."""
+    """S_d(q0, q1, h, dW) as a scheme; it may name `t` and `parameters` too. `channels` is the number of Wiener increments in dW.
 
-    lagrangian: Callable = eqx.field(static=True)
-    claims = Claims(order=1, symplectic=True, momentum_maps=True)
+    With a system, channels and precision are the system's.
+    """
+
+    scalar: Law = eqx.field(static=True)
+    claims = Claims(order=None, strong_order=None, symplectic=True, momentum_maps=True)
 
     def __init__(
         self,
@@ -34,6 +38,8 @@ class Discrete(Action):
         retraction: str | None = None,
         precision: str = "float64",
     ):
+        if system is not None and channels not in (None, system.channels):
+            raise ShapeError(f"S_d has channels = {channels}, but its system has {system.channels} Wiener processes.")
         system = system if system is not None else System(space, None, channels=channels or 0, precision=precision)
         if system.space != space:
             raise ShapeError(f"S_d lives on {space}, but its system lives on {system.space}.")
@@ -43,14 +49,16 @@ class Discrete(Action):
             )
         self.system = system
         self.retraction = retraction
-        self.lagrangian = S_d
-        q, dW = space.origin(system.dtype), jnp.zeros(channels if channels is not None else system.channels, system.dtype)
+        scalar = law("S_d", S_d, ("q0", "q1", "h", "dW"))
+        assert scalar is not None
+        self.scalar = scalar
+        q, dW, one = space.origin(system.dtype), jnp.zeros(system.channels, system.dtype), jnp.ones((), system.dtype)
         try:
-            out = jax.eval_shape(S_d, q, q, jnp.ones((), system.dtype), dW)
+            out = jax.eval_shape(lambda: scalar(q, q, one, dW, t=one, parameters=system.parameters))
         except Exception as problem:
             raise ShapeError(f"S_d(q0, q1, h, dW) fails on {space} with {dW.shape[0]} channels: {problem}") from problem
         if getattr(out, "shape", None) != ():
             raise ShapeError(f"S_d must return one number, but {getattr(out, 'shape', type(out).__name__)} came.")
 
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
-        return self.lagrangian(q0, q1, h, dW)
+        return self.scalar(q0, q1, h, dW, t=t, parameters=self.system.parameters)

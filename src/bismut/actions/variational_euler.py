@@ -3,7 +3,7 @@
     left end    S_d(q0, q1) = h L(q0, v) + γ(q0)·ΔW,      v = (q1 ⊖ q0)/h
     right end   S_d(q0, q1) = h L(q1, v) + γ(q1)·ΔW
 
-The integral is replaced by its value at one end of the interval. The two are adjoint to each other, except that γ stays where L is. For
+The integral is replaced by its value at one end of the interval. The two are adjoint to each other. For
 L = T(v) − U(q) both are explicit on ℝⁿ (symplectic Euler); on a group the velocity is the only unknown. This is the scheme of the paper.
 """
 
@@ -15,7 +15,7 @@ from bismut.mechanics import Claims
 
 
 class VariationalEuler(Action):
-    """First order, one evaluation of the potential; a force is explicit, as in the paper, which heats by O(h)."""
+    """First order, the potential at one point a step; a force is explicit, as in the paper, which heats by O(h)."""
 
     end: str = eqx.field(static=True, kw_only=True, default="left")
     claims = Claims(order=1, symplectic=True, momentum_maps=True)

@@ -11,7 +11,7 @@ from bismut.mechanics import Claims
 
 
 class Verlet(Action):
-    """Second order, one evaluation of the potential a step."""
+    """Second order; explicit on ℝⁿ for L = T(v) − U(q)."""
 
     claims = Claims(order=2, symplectic=True, momentum_maps=True)
 

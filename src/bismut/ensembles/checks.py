@@ -28,10 +28,17 @@ def count(value, name: str) -> int:
     return int(value)
 
 
+def chosen_path(seed: int | None, path: Wiener | None) -> Wiener:
+    """The path of a seed, or the path itself; not both."""
+    if path is not None and seed is not None:
+        raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
+    return path if path is not None else Wiener(0 if seed is None else seed)
+
+
 def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
-    """Refuse a start that is no state of the scheme's system; return its batch axes."""
+    """Refuse a start that is no state of the scheme's system; return its batch axis, if it has one."""
     if isinstance(start, Maxwell):
-        return scheme.space.check(start.q, "start.q")
+        return _one_axis(scheme.space.check(start.q, "start.q"))
     if not isinstance(start, State):
         raise ShapeError(f"start must be a State from scheme.start(...), but {type(start).__name__} came.")
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
@@ -45,11 +52,21 @@ def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
             raise ShapeError(f"start is {jnp.asarray(leaf).dtype}, but the system works in {dtype}. scheme.start(...) gives the right one.")
     if not scheme.system.separable and scheme.system.has_lagrangian:
         _check_regular(scheme, start, batch)
+    return _one_axis(batch)
+
+
+def _one_axis(batch: tuple[int, ...]) -> tuple[int, ...]:
+    if len(batch) > 1:
+        raise ShapeError(f"A batch of starts has one leading axis, the trajectories, but {batch} came.")
     return batch
 
 
 def one_start(start: State | Maxwell, path: Wiener, trajectory: int, batch: tuple[int, ...]) -> State:
     """The start of one trajectory; of a batch, the one that belongs to it."""
+    if isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0:
+        raise DomainError(f"trajectory must be a whole number ≥ 0, but {trajectory!r} came.")
+    if batch and trajectory >= batch[0]:
+        raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was asked for.")
     pick = lambda tree: jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], tree) if batch else tree
     return start.draw(path, words(trajectory), pick(start.q)) if isinstance(start, Maxwell) else pick(start)
 

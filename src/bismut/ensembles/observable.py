@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.errors import ShapeError
+from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.mechanics import Scheme, State, System
+
+RESERVED = ("final", "times", "outcome", "provenance", "observables")
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,14 @@ def bind(observe: Mapping[str, Callable], scheme: Scheme, example: State) -> Cal
     system = scheme.system
     functions = {}
     for name, observable in observe.items():
+        if name in RESERVED or "/" in name:
+            raise DomainError(f"An observable cannot be called {name!r}: results keep that name for themselves ({', '.join(RESERVED)}, and '/').")
         if not callable(observable):
             raise ShapeError(f"observe[{name!r}] must be a function of a State, but {type(observable).__name__} came.")
         functions[name] = _bound(observable, system)
         try:
             shape = jax.eval_shape(functions[name], example, jnp.zeros((), system.dtype))
-        except ValueError:
+        except BismutError:
             raise
         except Exception as problem:
             raise ShapeError(f"observe[{name!r}] fails on a state of {system.space}: {problem}") from problem

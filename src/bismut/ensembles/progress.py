@@ -4,7 +4,7 @@ import sys
 
 
 class Progress:
-    """Path-steps done, their rate and the time left; shown after the first second of a run on a terminal."""
+    """Path-steps done, their rate and the time left; shown while a run goes on, on a terminal."""
 
     def __init__(self, wanted: bool | None, trajectories: int, steps: int):
         self._shown = sys.stderr.isatty() if wanted is None else wanted

@@ -63,16 +63,23 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What is needed to repeat a run."""
+    """What is needed to repeat a run, beside the user's own functions."""
 
     scheme: str
     space: str
+    precision: str
     step: float
     steps: int
     every: int
     trajectories: int
+    t0: float
     seed: int
+    substeps: int
+    shift: int
+    bounded: bool
+    mode: str
     block: int
+    parameters: str
     versions: dict[str, str]
 
 

@@ -1,8 +1,8 @@
 """Many trajectories, observed on the fly.
 
 Trajectories are cut into blocks of a fixed size; a block is one compiled program that advances all its trajectories together and reduces the
-observables to moments whenever a record is due, so memory grows with neither steps nor trajectories. Moments of blocks are merged in block order: a
-run is reproducible bit for bit, and no trajectory knows of the others.
+observables to moments whenever a record is due, so memory does not grow with steps. Moments of blocks are merged in block order: a
+run is reproducible bit for bit, and no trajectory knows of the others. Only the final states grow with the number of trajectories.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from bismut.ensembles import moments, observable
 from bismut.ensembles.block import RECORDS, Block, at_start, chosen_mode, run_block
-from bismut.ensembles.checks import check_start, check_step, count, many_starts, one_start
+from bismut.ensembles.checks import check_start, check_step, chosen_path, count, many_starts, one_start
 from bismut.ensembles.moments import Moments
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.progress import Progress
@@ -40,7 +40,7 @@ def simulate(
     step: float,
     steps: int,
     trajectories: int = 1,
-    seed: int = 0,
+    seed: int | None = None,
     observe: Mapping[str, Callable] | None = None,
     every: int | None = None,
     path: Wiener | None = None,
@@ -65,7 +65,7 @@ def simulate(
         raise DomainError(f'mode must be "auto", "lanes" or "vmap", but {mode!r} came.')
     if on_failure not in ("exclude", "raise"):
         raise DomainError(f'on_failure must be "exclude" or "raise", but {on_failure!r} came.')
-    path = Wiener(seed) if path is None else path
+    path = chosen_path(seed, path)
     size = min(block, trajectories)
     batch = check_start(scheme, start)
     if batch and batch != (trajectories,):
@@ -99,7 +99,24 @@ def simulate(
         raise SimulationError(str(outcome))
     times = float(t0) + float(step) * np.asarray(record_steps(steps, every))
     final = jax.tree.map(lambda *parts: np.concatenate(parts), *finals)
-    origin = Provenance(type(scheme).__name__, str(scheme.space), float(step), steps, every, trajectories, _number(path.seed), size, _versions())
+    origin = Provenance(
+        scheme=scheme.title,
+        space=str(scheme.space),
+        precision=scheme.system.precision,
+        step=float(step),
+        steps=steps,
+        every=every,
+        trajectories=trajectories,
+        t0=float(t0),
+        seed=path.seed_number,
+        substeps=path.substeps,
+        shift=path.shifted_by,
+        bounded=path.bounded,
+        mode=mode,
+        block=size,
+        parameters=str(jax.tree.map(np.asarray, scheme.system.parameters)),
+        versions=_versions(),
+    )
     return Result(times, {name: total[name] for name in observe}, final, outcome, origin)
 
 
@@ -145,10 +162,6 @@ def _run_block(program, now: Block, index: Index, steps: int, every: int, bar: P
         bar.advance(passed, len(np.flatnonzero(np.asarray(now.present))))
     stacked = jax.tree.map(lambda *parts: np.stack(parts), *rows)
     return stacked, now, [(i, *failures[i]) for i in sorted(failures)]
-
-
-def _number(index: Index) -> int:
-    return (int(index[1]) << 32) + int(index[0])
 
 
 def _versions() -> dict[str, str]:

@@ -2,7 +2,8 @@
 
     φ_{t,s}(θ_s ω) ∘ φ_{s,r}(ω) = φ_{t,r}(ω)
 
-Cutting a run at step s, shifting the path by s and going on gives the same bits as not cutting it.
+Cutting a run at step s, shifting the path by s and going on gives the same bits as not cutting it. (Where L or γ depend on time, give t0 = s h for
+the second part; the times, and so the states, then agree to round-off.)
 """
 
 from typing import NamedTuple
@@ -10,9 +11,12 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, Int
 
-from bismut.ensembles.checks import check_start, check_step, count, one_start
+from bismut.ensembles.block import finite
+from bismut.ensembles.checks import check_start, check_step, chosen_path, count, one_start
+from bismut.ensembles.outcome import Failure, Outcome
 from bismut.errors import DomainError
 from bismut.flows import Solve, flow
 from bismut.mechanics import Scheme, State
@@ -21,11 +25,17 @@ from bismut.spaces import Point
 
 
 class Trajectory(NamedTuple):
-    """Times, states along the first axis, and how each recorded interval was solved (worst residual, all converged, iterations)."""
+    """Times, states along the first axis, and how each recorded interval was solved (worst residual, all converged, iterations).
+
+    From a step that cannot be solved on, states are not numbers, and `outcome` says which step that was.
+    """
 
     times: Float[Array, " records"]
     states: State
     solve: Solve
+    number: int
+    h: Float[Array, ""]
+    failed: Int[Array, ""]
 
     @property
     def q(self) -> Point:
@@ -34,6 +44,16 @@ class Trajectory(NamedTuple):
     @property
     def p(self):
         return self.states.p
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether every step was solved and every state is finite; otherwise the first step that was not."""
+        step = int(self.failed)
+        if step < 0:
+            return Outcome(1)
+        record = int(np.argmax(~np.asarray(self.solve.converged))) if not np.all(self.solve.converged) else -1
+        residual = float(self.solve.residual[record]) if record >= 0 else float("nan")
+        return Outcome(1, (Failure(self.number, step, float(self.times[0] + step * self.h), residual),))
 
     @property
     def final(self) -> State:
@@ -47,7 +67,7 @@ def trajectory(
     step: float,
     steps: int,
     every: int = 1,
-    seed: int = 0,
+    seed: int | None = None,
     trajectory: int = 0,
     path: Wiener | None = None,
     t0: float = 0.0,
@@ -57,11 +77,12 @@ def trajectory(
     steps, every = count(steps, "steps"), count(every, "every")
     if steps % every:
         raise DomainError(f"steps must be a multiple of every so that the last state is kept, but steps = {steps} and every = {every} came.")
-    path = Wiener(seed) if path is None else path
+    path = chosen_path(seed, path)
     state = one_start(start, path, trajectory, check_start(scheme, start))
-    states, solve = _run(scheme, state, path, words(trajectory), jnp.asarray(step, scheme.system.dtype), t0, records=steps // every, every=every)
-    times = t0 + step * every * jnp.arange(steps // every + 1)
-    return Trajectory(times, states, solve)
+    dtype = scheme.system.dtype
+    h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)
+    states, solve, failed = _run(scheme, state, path, words(trajectory), h, begin, records=steps // every, every=every)
+    return Trajectory(begin + h * every * jnp.arange(steps // every + 1), states, solve, trajectory, h, failed)
 
 
 @eqx.filter_jit
@@ -69,17 +90,20 @@ def _run(scheme: Scheme, state: State, path: Wiener, index, h, t0, *, records: i
     stepper, system = flow(scheme), scheme.system
 
     def one(carry, _):
-        state, k, worst, solved, total = carry
+        state, k, failed, worst, solved, total = carry
         dW = path.increment(index, k, system.channels, h, system.dtype)
         t = t0 + h * (k[0].astype(system.dtype) + 2.0**32 * k[1].astype(system.dtype))
-        state, solve = stepper.advance(state, h, dW, t)
-        return (state, advance(k, 1), jnp.maximum(worst, solve.residual), solved & solve.converged, total + solve.iterations), None
+        new, solve = stepper.advance(state, h, dW, t)
+        state = jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new)
+        lost = (failed < 0) & ~finite(state)
+        failed = jnp.where(lost, k[0].astype(failed.dtype), failed)
+        worst = jnp.where(lost | (failed < 0), jnp.maximum(worst, solve.residual), worst)
+        return (state, advance(k, 1), failed, worst, solved & solve.converged, total + solve.iterations), None
 
     def record(carry, _):
-        state, k = carry
-        fresh = (state, k, jnp.zeros((), system.dtype), jnp.array(True), jnp.zeros((), int))
-        (state, k, worst, solved, total), _ = jax.lax.scan(one, fresh, length=every)
-        return (state, k), (state, Solve(worst, solved, total))
+        fresh = (*carry, jnp.zeros((), system.dtype), jnp.array(True), jnp.zeros((), int))
+        (state, k, failed, worst, solved, total), _ = jax.lax.scan(one, fresh, length=every)
+        return (state, k, failed), (state, Solve(worst, solved, total))
 
-    _, (states, solve) = jax.lax.scan(record, (state, words(0)), length=records)
-    return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), state, states), solve
+    (_, _, failed), (states, solve) = jax.lax.scan(record, (state, words(0), jnp.full((), -1, int)), length=records)
+    return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), state, states), solve, failed

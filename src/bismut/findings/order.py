@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from bismut.errors import DomainError
 from bismut.flows import flow
 from bismut.mechanics import Scheme, State
-from bismut.noise import Wiener, words
+from bismut.noise import Wiener
 from bismut.spaces import Space
 
 
@@ -38,7 +38,8 @@ def final_states(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m
 
     def one(increments):
         def step(k, state):
-            return stepper.advance(state, h, increments[k], h * k.astype(system.dtype))[0]
+            new, solve = stepper.advance(state, h, increments[k], h * k.astype(system.dtype))
+            return jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new)
 
         return jax.lax.fori_loop(0, steps, step, start)
 
@@ -48,8 +49,7 @@ def final_states(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m
 def fine_increments(scheme: Scheme, path: Wiener, h: float, steps: int, trajectories: int) -> np.ndarray:
     """ΔW of all steps of all trajectories."""
     system = scheme.system
-    draw = lambda k: path.increment(words(np.arange(trajectories)), (k, jnp.zeros_like(k)), system.channels, h, system.dtype)
-    return np.moveaxis(np.asarray(jax.jit(jax.vmap(draw))(jnp.arange(steps, dtype=jnp.uint32))), 0, 1)
+    return np.moveaxis(np.asarray(path.increments(np.arange(trajectories), steps, system.channels, h, system.dtype)), 0, 1)
 
 
 def coarsened(dW: np.ndarray, n: int) -> np.ndarray:

@@ -10,34 +10,13 @@ from jaxtyping import Array, Float
 
 from bismut.flows import flow
 from bismut.mechanics import Scheme, State
-from bismut.spaces import Group, Space, pair
+from bismut.spaces import Space
 
 
 def symplectic_form(space: Space, state: State) -> Float[Array, "z z"]:
     """The matrix of Ω at a state, positions before momenta."""
     one = jnp.eye(space.dim, dtype=state_dtype(state))
-    bracket = _bracket_of_group(space, state) if isinstance(space, Group) else bracket_of_frame(space, state)
-    return jnp.block([[bracket, one], [-one, jnp.zeros_like(one)]])
-
-
-def _bracket_of_group(space: Group, state: State) -> Float[Array, "n n"]:
-    frame = jnp.eye(space.dim, dtype=state_dtype(state))
-    pairing = lambda x, y: pair(state.p, space.bracket(space.unflatten(x), space.unflatten(y)))
-    return jax.vmap(lambda x: jax.vmap(lambda y: pairing(x, y))(frame))(frame)
-
-
-def bracket_of_frame(space: Space, state: State) -> Float[Array, "n n"]:
-    """⟨p, [e_i, e_j]⟩ from the verbs alone: −d⟨p, η⟩ in coordinates x ↦ q ⊕ x, where η = B(x) dx is the velocity of a moving x."""
-    n = space.dim
-    p, zero = space.flatten(state.p), jnp.zeros(n, state_dtype(state))
-
-    def theta(x):
-        q = space.move(state.q, space.unflatten(x))
-        there = lambda y: space.flatten(space.subtract(space.move(state.q, space.unflatten(y)), q))
-        return jax.vjp(there, x)[1](p)[0]
-
-    slope = jax.jacfwd(theta)(zero)
-    return slope - slope.T
+    return jnp.block([[space.bracket_form(state.q, state.p), one], [-one, jnp.zeros_like(one)]])
 
 
 def tangent_map(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> tuple[Float[Array, "z z"], State]:
@@ -64,12 +43,13 @@ def volume_factor(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0
     return step_structure(scheme, state, h, dW, t)[1]
 
 
-def step_structure(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Symplectic defect and volume factor from one tangent map."""
+def step_structure(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    """Symplectic defect and volume factor from one tangent map, and the size of the numbers they are made of: round-off is measured by it."""
     T, arrived = tangent_map(scheme, state, h, dW, t)
     before, after = symplectic_form(scheme.space, state), symplectic_form(scheme.space, arrived)
     # det Ω = 1 in the frame of velocities, so the factor is |det T|.
-    return jnp.max(jnp.abs(T.T @ after @ T - before)), jnp.abs(jnp.linalg.det(T))
+    size = jnp.maximum(1.0, jnp.max(jnp.abs(T))) ** 2 * jnp.maximum(1.0, jnp.max(jnp.abs(after)))
+    return jnp.max(jnp.abs(T.T @ after @ T - before)), jnp.abs(jnp.linalg.det(T)), size
 
 
 def state_dtype(state: State):

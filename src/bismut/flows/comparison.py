@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from bismut.flows.flow import Flow
 from bismut.flows.variational import Solve
 from bismut.mechanics import Claims, State, System, newton
-from bismut.spaces import Group, Point, Velocity, add, scale
+from bismut.spaces import Point, Velocity, add, scale
 
 
 class EulerMaruyama(Flow):
@@ -87,8 +87,7 @@ def momentum_rate(system: System, q: Point, v: Velocity, p: Velocity, t) -> Velo
     """ad*_v p + ∂L/∂q + F."""
     space = system.space
     slope = jax.grad(lambda e: system.lagrangian(space.nudge(q, e), v, t))(jax.tree.map(jnp.zeros_like, p))
-    turning = space.ad_star(v, p) if isinstance(space, Group) else scale(0.0, p)
-    return add(add(slope, turning), system.force(q, v, t))
+    return add(add(slope, space.turning(q, v, p)), system.force(q, v, t))
 
 
 def impulse(system: System, q: Point, dW, t) -> Velocity:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bismut.actions import Action
+from bismut.errors import BismutError
 from bismut.flows.flow import flow
 from bismut.flows.legendre import discrete_lagrangian, momenta
 from bismut.mechanics import State
@@ -19,6 +20,11 @@ from bismut.spaces import Point, Velocity, scale
 
 def end_momenta(action: Action, q0: Point, q1: Point, h, dW: Float[Array, " m"], t=0.0) -> tuple[Velocity, Velocity]:
     """The discrete Legendre transforms (p0, p1) = (−D₁S_d − f⁻, D₂S_d + f⁺) of one step."""
+    if action.explicit_force and action.system.forced:
+        raise BismutError(
+            f"{type(action).__name__} evaluates a force with the velocity of the momentum before the step, which two points do not show. "
+            "Use Midpoint or Verlet for paths of a forced system."
+        )
     v = scale(1 / h, action.space.subtract(q1, q0))
     return momenta(action, q0, q1, v, h, dW, t)
 
@@ -61,7 +67,7 @@ def action_differential(action: Action, path: Point, h, dW: Float[Array, "steps 
 def euler_lagrange(action: Action, q0: Point, q1: Point, h, dW: Float[Array, "steps m"], t0=0.0) -> Point:
     """The two-step form: the path through q0 and q1 that solves D₂S_d(q_{k−1}, q_k) + D₁S_d(q_k, q_{k+1}) = 0.
 
-    dW holds the increments of all steps; the first belongs to the step from q0 to q1.
+    dW holds the increments of all steps; the first belongs to the step from q0 to q1. From a step that cannot be solved on, points are not numbers.
     """
     stepper = flow(action)
 
@@ -69,8 +75,9 @@ def euler_lagrange(action: Action, q0: Point, q1: Point, h, dW: Float[Array, "st
         q, q_next = pair
         before, after, t = driven
         _, p = end_momenta(action, q, q_next, h, before, t)
-        new, _ = stepper.advance(State(q_next, p), h, after, t + h)
-        return (q_next, new.q), new.q
+        new, solve = stepper.advance(State(q_next, p), h, after, t + h)
+        q = jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new.q)
+        return (q_next, q), q
 
     times = t0 + h * jnp.arange(dW.shape[0] - 1)
     _, rest = jax.lax.scan(advance, (q0, q1), (dW[:-1], dW[1:], times))

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int
 from bismut.actions import Action
 from bismut.flows.legendre import momenta
 from bismut.mechanics import State, newton
-from bismut.mechanics.dependence import depends
+from bismut.mechanics.dependence import affine, depends
 from bismut.mechanics.newton import Cells
 from bismut.precision import cast
 
@@ -63,7 +63,10 @@ class Variational(eqx.Module):
             return space.flatten(p0) - target, q1, p1
 
         structure = self.structure()
-        root = newton.solve(lambda x: both(x)[0], jnp.zeros_like(target), structure.cells, structure.linear)
+        # A correction that moves no coordinate of q1 by more than a few units in the last place is round-off.
+        reach = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(state.q)]))
+        floor = 16 * jnp.finfo(system.dtype).eps * reach / jnp.abs(h)
+        root = newton.solve(lambda x: both(x)[0], jnp.zeros_like(target), structure.cells, structure.linear, floor)
         residual, q1, p1 = both(root.x)
         size = jnp.max(jnp.abs(residual))
         new = cast(State(q1, p1), system.dtype)
@@ -81,7 +84,7 @@ class Variational(eqx.Module):
             v = space.unflatten(x)
             return space.flatten(momenta(action, q, space.move(q, v, one), v, one, dW, one, v_force)[0])
 
-        linear = not depends(lambda x, y: jax.jvp(residual, (x,), (y,))[1], x, x)
+        linear = affine(residual, x)
         splits = system.separable and (action.explicit_force or not system.forced) and self._potential_is_explicit()
         return Structure(linear, system.cells if splits else newton.dense(space.dim))
 

@@ -1,4 +1,4 @@
-"""A gallery system: a name, a paragraph of physics, a builder with parameters, and a start."""
+"""A gallery system: a name, a paragraph of physics and a builder with parameters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,6 +1,7 @@
 """What a function depends on, read off its jaxpr.
 
-    depends(f, x, rest) is False   ⟹   ∂f/∂x = 0 identically
+    depends(f, x, rest) is False   ⟹   f does not change with x
+    affine(f, x) is True           ⟹   f is affine in x: ∂f/∂x does not depend on x, and no step function (sign, floor, ...) of x hides in it
 
 The answer is structural: no numbers are tried. It is how a scheme finds out by itself that its equation is linear, or explicit, or splits
 into bodies, instead of being told. "True" only means that independence is not evident.
@@ -9,6 +10,7 @@ into bodies, instead of being told. "True" only means that independence is not e
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import Literal
 
 
@@ -20,15 +22,62 @@ def depends(function: Callable, x, *rest) -> bool:
     return any(_reached(closed.jaxpr, marks))
 
 
-def _reached(jaxpr, marks: list[bool]) -> list[bool]:
+def affine(function: Callable, x) -> bool:
+    """Whether function(x) is evidently affine in x."""
+    steps: list[str] = []
+    closed = jax.make_jaxpr(function)(x)
+    _reached(closed.jaxpr, [True] * len(closed.jaxpr.invars), steps)
+    return not steps and not depends(lambda y, d: jax.jvp(function, (y,), (d,))[1], x, x)
+
+
+# Derivatives of these are zero, or look the other way: what goes through them is not seen in a Jacobian.
+_STEPS = frozenset(
+    [
+        "sign",
+        "floor",
+        "ceil",
+        "round",
+        "is_finite",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "argmax",
+        "argmin",
+        "sort",
+        "stop_gradient",
+        "convert_element_type",
+    ]
+)
+
+
+def _reached(jaxpr, marks: list[bool], steps: list[str] | None = None) -> list[bool]:
+    """Which outputs the marked inputs reach; names of step functions on the way are added to `steps`."""
     marked = {v for v, mark in zip(jaxpr.invars, marks, strict=True) if mark}
     for equation in jaxpr.eqns:
         inputs = [not isinstance(v, Literal) and v in marked for v in equation.invars]
         if not any(inputs):
             continue
+        if steps is not None and equation.primitive.name in _STEPS and not _keeps_reals(equation):
+            steps.append(equation.primitive.name)
         inner = equation.params.get("jaxpr") or equation.params.get("call_jaxpr")
         # A call is looked into; anything with control flow counts as depending on all it is given.
-        called = equation.primitive.name in ("jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint")
-        outputs = _reached(getattr(inner, "jaxpr", inner), inputs) if called and inner is not None else [True] * len(equation.outvars)
+        called = inner is not None and equation.primitive.name in (
+            "jit",
+            "pjit",
+            "closed_call",
+            "custom_jvp_call",
+            "custom_vjp_call",
+            "remat",
+            "checkpoint",
+        )
+        outputs = _reached(getattr(inner, "jaxpr", inner), inputs, steps) if called else [True] * len(equation.outvars)
         marked |= {v for v, mark in zip(equation.outvars, outputs, strict=True) if mark}
     return [not isinstance(v, Literal) and v in marked for v in jaxpr.outvars]
+
+
+def _keeps_reals(equation) -> bool:
+    """A conversion between real types is no step function."""
+    return equation.primitive.name == "convert_element_type" and jnp.issubdtype(equation.params["new_dtype"], jnp.floating)

@@ -33,7 +33,8 @@ def mechanical(
     """L = ½⟨v, M v⟩ − U(q).
 
     mass: for each array of the velocity (a tuple on a product) a number, an array of the velocity's shape (or one that broadcasts to it), or
-    a symmetric matrix for vectors; or a function mass(q) that returns the whole matrix (n, n).
+    symmetric matrices, of the velocity's shape with its last axis repeated: (n, n) for one body, (K, n, n) for K; or a function mass(q) that returns
+    the whole matrix.
     """
     dtype = real_type(precision)
     # A zero of the dtype, not of Python, so that a system without a potential still has a derivative of the right type.
@@ -72,22 +73,23 @@ def rigid_bodies(
 ) -> System:
     """K rigid bodies on (ℝ³ × SO(3))^K: q = (x, R) with arrays (K, 3) and (K, 3, 3), v = (velocities, body angular velocities), both (K, 3).
 
-    mass (K,), principal moments of inertia (K, 3); potential and noise are functions of (x, R), force of ((x, R), (v, w)).
+    mass (K,), principal moments of inertia (K, 3) or inertia matrices (K, 3, 3); potential and noise are functions of (x, R), force of
+    ((x, R), (v, w)).
     """
-    mass, inertia = np.atleast_1d(np.asarray(mass, float)), np.atleast_2d(np.asarray(inertia, float))
-    count = mass.shape[0]
-    if mass.ndim != 1 or inertia.shape != (count, 3):
-        raise ShapeError(f"rigid_bodies needs mass (K,) and inertia (K, 3), but shapes {mass.shape} and {inertia.shape} came.")
-    spread = inertia.sum(1, keepdims=True) - 2 * inertia
-    if (spread < -1e-9 * inertia.sum(1, keepdims=True)).any():
+    mass, inertia = np.asarray(mass, float), np.asarray(inertia, float)
+    count = mass.shape[0] if mass.ndim == 1 else 0
+    if inertia.shape not in ((count, 3), (count, 3, 3)):
+        raise ShapeError(f"rigid_bodies needs mass (K,) and inertia (K, 3) or (K, 3, 3), but shapes {mass.shape} and {inertia.shape} came.")
+    moments = inertia if inertia.ndim == 2 else np.linalg.eigvalsh(inertia)
+    if (moments.sum(1, keepdims=True) - 2 * moments < -1e-9 * moments.sum(1, keepdims=True)).any():
         raise DomainError(
             "Principal moments of inertia satisfy I₁ + I₂ ≥ I₃ for every order, but some bodies here do not: no mass distribution has them."
         )
     return mechanical(
         (Euclidean(3) * SO3()) ** count,
         mass=(mass[:, None], inertia),
-        potential=_of_bodies(potential),
-        noise=_of_bodies(noise),
+        potential=_of_bodies("potential", potential),
+        noise=_of_bodies("noise", noise),
         force=force,
         symmetries=symmetries,
         parameters=parameters,
@@ -95,14 +97,16 @@ def rigid_bodies(
     )
 
 
-def _of_bodies(function: Callable | None) -> Callable | None:
+def _of_bodies(name: str, function: Callable | None) -> Callable | None:
     """A function of (x, R) as a function of q = (x, R)."""
-    inner = law("a function of the bodies", function, ("x", "R"))
+    inner = law(name, function, ("x", "R"))
     return None if inner is None else (lambda q, t, parameters: inner(*q, t=t, parameters=parameters))
 
 
 def _kinetic(mass, v):
-    return 0.5 * v @ mass @ v if mass.ndim == 2 and v.ndim == 1 else 0.5 * jnp.sum(mass * v * v)
+    if mass.ndim == v.ndim + 1:
+        return 0.5 * jnp.sum(v * jnp.einsum("...ij,...j->...i", mass, v))
+    return 0.5 * jnp.sum(mass * v * v)
 
 
 def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
@@ -119,14 +123,14 @@ def _masses(space: Space, mass, dtype) -> tuple[list, tuple[int, ...]]:
     masses, cells = [], []
     for one, leaf, cell in zip(given, leaves, space.cells(), strict=True):
         value = np.asarray(one, float)
-        matrix = len(leaf.shape) == 1 and value.shape == (leaf.size, leaf.size)
+        matrix = value.ndim == len(leaf.shape) + 1 and value.shape == (*leaf.shape, *leaf.shape[-1:])
         if not matrix and not _fits(value.shape, leaf.shape):
             raise ShapeError(f"mass has shape {value.shape}, but the velocity it belongs to has shape {leaf.shape}.")
         if not np.isfinite(value).all():
             raise DomainError(f"mass must be finite, but {value} came.")
         smallest = np.linalg.eigvalsh(value).min() if matrix else value.min()
-        if smallest <= 0 or (matrix and not np.allclose(value, value.T)):
+        if smallest <= 0 or (matrix and not np.allclose(value, np.swapaxes(value, -1, -2))):
             raise DomainError(f"mass must be positive{' definite and symmetric' if matrix else ''}, but {value.tolist()} came.")
         masses.append(jnp.asarray(value, dtype))
-        cells.append(leaf.size if matrix else cell)
+        cells.append(leaf.shape[-1] if matrix else cell)
     return masses, tuple(cells)

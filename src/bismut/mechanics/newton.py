@@ -3,8 +3,8 @@
     r(x) = 0,    x ← x + λ d,    d = −J(x)⁻¹ r(x)
 
 The step length λ is halved when the next correction would not be shorter than the last (the natural monotonicity test), and the loop ends
-when a correction is below √ε/10 of x: convergence is quadratic, so after it x is right to round-off. An equation that is linear is solved by one
-correction, exactly, without a loop.
+when a correction is below √ε/10 of x, or below a floor that the caller knows to be round-off: convergence is quadratic, so after it x is right to
+round-off. An equation that is linear is solved by one correction, exactly, without a loop.
 
 J is block diagonal with blocks given by `cells`. All blocks are found at once: one tangent per column of the largest block, however many
 blocks there are, so K bodies cost K small solves and never one large one.
@@ -13,7 +13,7 @@ Derivatives come from the implicit function theorem, not from the iterations.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -52,11 +52,11 @@ class Root(NamedTuple):
     iterations: Int[Array, ""]
 
 
-def solve(residual: Callable[[Vector], Vector], guess: Vector, cells: Cells, linear: bool) -> Root:
-    """The root of the residual near a guess."""
+def solve(residual: Callable[[Vector], Vector], guess: Vector, cells: Cells, linear: bool, floor: Any = 0.0) -> Root:
+    """The root of the residual near a guess; corrections below the floor do not matter."""
 
     def run(f, x):
-        x, converged, iterations = _correct_once(f, x, cells) if linear else _iterate(f, x, cells)
+        x, converged, iterations = _correct_once(f, x, cells) if linear else _iterate(f, x, cells, jax.lax.stop_gradient(floor))
         return x, (converged.astype(x.dtype), iterations.astype(x.dtype))  # custom_root can carry only real numbers beside the root
 
     def tangent(f, y):
@@ -71,7 +71,7 @@ def _correct_once(f, x, cells):
     return x, jnp.all(jnp.isfinite(x)), jnp.ones((), int)
 
 
-def _iterate(f, x, cells):
+def _iterate(f, x, cells, floor):
     tolerance = 0.1 * float(np.finfo(x.dtype).eps) ** 0.5
 
     def unfinished(loop):
@@ -84,7 +84,7 @@ def _iterate(f, x, cells):
         trial = x + length * d
         after = _correction(f, trial, cells)
         shorter = jnp.max(jnp.abs(after))
-        done = shorter <= tolerance * jnp.max(jnp.abs(trial + after))
+        done = shorter <= jnp.maximum(tolerance * jnp.max(jnp.abs(trial + after)), floor)
         good = done | (shorter < size)  # false for a correction that is not a number
         kept = [jnp.where(good, new, old) for new, old in ((trial, x), (after, d), (shorter, size), (1.0, 0.5 * length))]
         return *kept, iterations + 1, done

@@ -3,6 +3,7 @@
 Claims are data. `verify` measures them, and the documentation quotes the measurement.
 """
 
+from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -16,13 +17,13 @@ from bismut.mechanics.state import State
 from bismut.mechanics.system import System
 from bismut.noise import Index, Stream, Wiener
 from bismut.precision import cast
-from bismut.spaces import Point, Space, Velocity
+from bismut.spaces import Point, Space, Velocity, add
 
 
 class Claims(NamedTuple):
     """What a scheme says of itself; None where it says nothing."""
 
-    order: float
+    order: float | None
     strong_order: float | None = 1.0
     symplectic: bool = False
     momentum_maps: bool = False
@@ -43,6 +44,13 @@ class Scheme(eqx.Module):
     def channels(self) -> int:
         return self.system.channels
 
+    @property
+    def title(self) -> str:
+        """The name of the scheme with what was chosen about it."""
+        chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.kw_only and getattr(self, field.name) != field.default}
+        settings = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
+        return f"{type(self).__name__}({settings})" if settings else type(self).__name__
+
     def start(
         self,
         q: Point,
@@ -50,21 +58,23 @@ class Scheme(eqx.Module):
         velocity: Velocity | None = None,
         momentum: Velocity | None = None,
         temperature: float | None = None,
+        t: float = 0.0,
     ) -> "State | Maxwell":
         """A start state from a velocity or a momentum, or Maxwell momenta at kT = temperature, drawn afresh for each trajectory.
 
-        Leading axes of q and velocity or momentum are a batch: one start per trajectory.
+        Leading axes of q and velocity or momentum are a batch: one start per trajectory. `t` is the time of the start, where L depends on it.
         """
         given = {"velocity": velocity, "momentum": momentum, "temperature": temperature}
         chosen = [name for name, value in given.items() if value is not None]
         if len(chosen) != 1:
             raise BismutError(f"start needs one of velocity=, momentum=, temperature=, but {' and '.join(chosen) or 'none'} came.")
         dtype = self.system.dtype
+        q = _arranged(q, self.space.origin(dtype))
         batch = self.space.check(q, "start.q")
-        q = cast(tuple(q) if isinstance(q, list) else q, dtype)
+        q = cast(q, dtype)
         if temperature is not None:
             return Maxwell(self.system, q, temperature)
-        vector = cast(given[chosen[0]], dtype)
+        vector = cast(_arranged(given[chosen[0]], self.space.zero(dtype)), dtype)
         batched = self.space.check_velocity(vector, f"start.{chosen[0]}")
         if batch and batched and batch != batched:
             raise BismutError(f"start.q has leading axes {batch}, but start.{chosen[0]} has {batched}.")
@@ -72,7 +82,7 @@ class Scheme(eqx.Module):
         q, vector = _spread(q, full, batch), _spread(vector, full, batched)
         if momentum is not None:
             return State(q, vector)
-        legendre = self.system.momentum
+        legendre = lambda q, v: self.system.momentum(q, v, t)
         for _ in full:
             legendre = jax.vmap(legendre)
         p = legendre(q, vector)
@@ -82,15 +92,15 @@ class Scheme(eqx.Module):
 
 
 class Maxwell(eqx.Module):
-    """Starts at rest points q with momenta from exp(−½⟨p, M⁻¹p⟩/kT), one draw per trajectory."""
+    """Starts at points q with momenta from exp(−H/kT), one draw per trajectory: p = ∂L/∂v(q, 0) + √(kT M) z."""
 
     system: System
     q: Point
     temperature: Any
 
     def __init__(self, system: System, q: Point, temperature):
-        if not np.all(np.isfinite(temperature)) or np.any(np.asarray(temperature) <= 0):
-            raise DomainError(f"temperature must be positive and finite, but {temperature} came.")
+        if np.shape(temperature) != () or not np.isfinite(temperature) or temperature <= 0:
+            raise DomainError(f"temperature must be positive and finite, one number kT, but {temperature} came.")
         if not system.quadratic:
             raise BismutError("Maxwell momenta need a kinetic energy that is quadratic in the velocity. Give momentum= instead.")
         self.system, self.q = system, q
@@ -100,7 +110,8 @@ class Maxwell(eqx.Module):
         """The start of one trajectory at a point q."""
         system = self.system
         normals = path.normals(trajectory, system.space.dim, Stream.start, system.dtype)
-        return State(q, system.space.unflatten(jnp.sqrt(self.temperature) * mass_root(system, q, normals)))
+        spread = system.space.unflatten(jnp.sqrt(self.temperature) * mass_root(system, q, normals))
+        return State(q, add(system.momentum(q, system.space.zero(system.dtype)), spread))
 
 
 def mass_root(system: System, q: Point, z):
@@ -113,6 +124,15 @@ def mass_root(system: System, q: Point, z):
         parts.append(jnp.ravel(jnp.einsum("cij,cj->ci", jnp.linalg.cholesky(matrix), part)))
         start += count * size
     return jnp.concatenate(parts)
+
+
+def _arranged(value, like):
+    """Lists and arrays as the space holds them: one array, or a tuple of as many as it has."""
+    if not isinstance(like, tuple):
+        return np.asarray(value, float) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple) and len(value) == len(like):
+        return tuple(_arranged(part, shape) for part, shape in zip(value, like, strict=True))
+    return value
 
 
 def _spread(tree, full: tuple[int, ...], own: tuple[int, ...]):

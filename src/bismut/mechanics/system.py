@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from bismut.errors import BismutError, DegenerateError, ShapeError, nearest
 from bismut.mechanics import newton
-from bismut.mechanics.dependence import depends
+from bismut.mechanics.dependence import affine
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.newton import Cells
 from bismut.mechanics.state import State
@@ -135,7 +135,7 @@ class System(eqx.Module):
         return jax.grad(lambda w: self.lagrangian(q, w, t))(v)
 
     def velocity(self, q: Point, p: Velocity, t=0.0) -> Velocity:
-        """v with ∂L/∂v (q, v) = p."""
+        """v with ∂L/∂v (q, v) = p; not a number where there is none."""
         space = self.space
         target = space.flatten(p)
 
@@ -143,7 +143,7 @@ class System(eqx.Module):
             return space.flatten(self.momentum(q, space.unflatten(x), t)) - target
 
         root = newton.solve(residual, jnp.zeros_like(target), self.cells, linear=self.quadratic)
-        return space.unflatten(root.x)
+        return space.unflatten(jnp.where(root.converged, root.x, jnp.nan))
 
     def energy(self, state: State, t=0.0) -> Scalar:
         """H = ⟨p, v⟩ − L(q, v)."""
@@ -151,8 +151,10 @@ class System(eqx.Module):
         return pair(state.p, v) - self.lagrangian(state.q, v, t)
 
     def kinetic_energy(self, state: State, t=0.0) -> Scalar:
-        """½⟨p, v⟩, the part of a quadratic Hamiltonian that measures temperature."""
-        return 0.5 * pair(state.p, self.velocity(state.q, state.p, t))
+        """½⟨p − a, v⟩ with a = ∂L/∂v at v = 0: the part of a quadratic Hamiltonian that measures temperature."""
+        v = self.velocity(state.q, state.p, t)
+        at_rest = self.momentum(state.q, jax.tree.map(jnp.zeros_like, v), t)
+        return 0.5 * (pair(state.p, v) - pair(at_rest, v))
 
     def mass(self, q: Point, v: Velocity | None = None, t=0.0) -> Float[Array, "n n"]:
         """The matrix ∂²L/∂v²."""
@@ -179,11 +181,8 @@ class System(eqx.Module):
         """Whether ∂²L/∂v² evidently does not depend on v, so that the Legendre transform is linear."""
         space = self.space
 
-        def push(v, w, q):
-            return jax.jvp(lambda u: self.momentum(q, u, 0.0), (v,), (w,))[1]
-
         zero = space.zero(self.dtype)
-        return not depends(push, zero, zero, space.origin(self.dtype))
+        return affine(lambda v: self.momentum(space.origin(self.dtype), v, 0.0), zero)
 
     def with_parameters(self, parameters: Any) -> System:
         """The same system with other numbers; nothing is compiled again."""
@@ -249,9 +248,23 @@ class System(eqx.Module):
         for name, symmetry in self._symmetries:
             if not isinstance(symmetry, Symmetry):
                 raise ShapeError(f"symmetries[{name!r}] must be a symmetry such as left_rotation((0, 0, 1)), but {type(symmetry).__name__} came.")
-            jax.eval_shape(lambda s=symmetry: s.momentum(self.space, q, v))
+            for generator in symmetry.generators:
+                self._check_generator(name, generator, q, v)
+        if self._cells is not None and self._potential is None:
+            raise BismutError("cells are for systems written as L = T − U. Use mechanical(...), which finds them, or give potential= as well.")
         if self._lagrangian is not None and self._cells is None and self.space.dim <= _LARGEST_PROBE:
             self._check_regular()
+
+    def _check_generator(self, name: str, generator: Callable, q: Point, v: Velocity):
+        try:
+            got = jax.eval_shape(lambda: generator(self.space, q))
+        except BismutError:
+            raise
+        except Exception as problem:
+            raise ShapeError(f"symmetries[{name!r}] does not act on {self.space}: {problem}") from problem
+        shapes = [jax.tree.map(jnp.shape, tree) for tree in (got, v)]
+        if shapes[0] != shapes[1]:
+            raise ShapeError(f"symmetries[{name!r}] must move a point of {self.space} with a velocity of shape {shapes[1]}, but {shapes[0]} came.")
 
     def _check_regular(self):
         """Refuse a Lagrangian whose Hessian in v is singular at two random points."""

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, UInt32
 
+from bismut.precision import real_type
+
 _LN2 = 0.6931471805599453
 _GOLDEN = np.uint32(0x9E3779B9)
 _UNIT = 2.0**-32
@@ -54,8 +56,9 @@ def cos_sin_turn(f: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Arr
 
 def two_normals(a: UInt32[Array, "..."], b: UInt32[Array, "..."], dtype) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Two independent standard normals from two random words."""
+    dtype = real_type(np.dtype(dtype).name)
     real = lambda word: word.astype(dtype)
-    if np.dtype(dtype) == np.float64:
+    if dtype == np.float64:
         u = (real(a) + (real(b * _GOLDEN) + 0.5) * _UNIT) * _UNIT
         cosine, sine = cos_sin_turn(real(b) * _UNIT)
         r = jnp.sqrt(-2 * log_unit(u))

@@ -7,7 +7,8 @@ steps of one channel, so a loop over steps draws every fourth time and wastes no
 
     refinement   a path with substeps = n sums n fine increments a step: step h with n substeps and step h/n with 1 see one Brownian path
     shift        path.shift(s) is the path seen from step s on, the base flow θ_s of the paper: shift(s).shift(t) = shift(s + t)
-    bounded      |ζ| ≤ A_h = √(4|ln h|), so that an implicit step exists almost surely; the change is below the order of the schemes
+    bounded      |ζ| ≤ A_h = √(4 max(|ln h|, 1)), so that an implicit step exists almost surely; the change is below the order of the schemes. The
+                 bound is that of the step taken, so a bounded coarse increment is not a sum of bounded fine ones
 """
 
 from enum import IntEnum
@@ -35,8 +36,6 @@ class Stream(IntEnum):
 
     increment = 0
     start = 1
-    bath = 2
-    acceptance = 3
 
 
 def words(index: int | np.ndarray) -> Index:
@@ -73,8 +72,15 @@ class Wiener(eqx.Module):
         """θ_s: the path as seen from step s on."""
         if steps < 0:
             raise DomainError(f"A path is shifted forward, but steps = {steps} came.")
-        here = (int(self.offset[1]) << 32) + int(self.offset[0])
-        return eqx.tree_at(lambda path: path.offset, self, words(here + int(steps)))
+        return eqx.tree_at(lambda path: path.offset, self, words(self.shifted_by + int(steps)))
+
+    @property
+    def seed_number(self) -> int:
+        return (int(self.seed[1]) << 32) + int(self.seed[0])
+
+    @property
+    def shifted_by(self) -> int:
+        return (int(self.offset[1]) << 32) + int(self.offset[0])
 
     def increment(
         self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, stream: Stream = Stream.increment
@@ -84,6 +90,10 @@ class Wiener(eqx.Module):
             block = self.block(trajectory, step, channels, dtype, stream)
             return jnp.moveaxis(self.scaled(pick(block, self.position(step)), h), 0, -1)
         return jnp.moveaxis(self.scaled(self.sums(trajectory, step, channels, dtype, stream), h), 0, -1)
+
+    def increments(self, trajectory: Any, steps: int, channels: int, h: Any, dtype: Any = float) -> Float[Array, "steps ... m"]:
+        """ΔW of the first steps of one trajectory, given by its number, or of an array of them; one row a step."""
+        return _increments(self, words(trajectory), jnp.arange(steps, dtype=jnp.uint32), channels, jnp.asarray(h, dtype), np.dtype(dtype).name)
 
     def normals(self, trajectory: Index, count: int, stream: Stream, dtype: Any = float) -> Float[Array, "... count"]:
         """Standard normals that belong to a trajectory but to no step; refinement and shifts leave them alone."""
@@ -127,6 +137,11 @@ class Wiener(eqx.Module):
         whole = self.substeps % PER_BLOCK == 0
         total = jax.lax.fori_loop(0, self.substeps // (PER_BLOCK if whole else 1), add_block if whole else add, zero)
         return total * self.substeps**-0.5
+
+
+@eqx.filter_jit
+def _increments(path: Wiener, trajectory: Index, steps: UInt32[Array, " steps"], channels: int, h, dtype: str) -> Float[Array, "steps ... m"]:
+    return jax.vmap(lambda k: path.increment(trajectory, (k, jnp.zeros_like(k)), channels, h, dtype))(steps)
 
 
 def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Pairs:

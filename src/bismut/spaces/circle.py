@@ -44,9 +44,6 @@ class Circle(_Angles):
     def random(self, key):
         return jax.random.uniform(key, (), minval=-jnp.pi, maxval=jnp.pi)
 
-    def hint(self, shape):
-        return f"For {shape[0]} angles use Torus({shape[0]})." if len(shape) == 1 else ""
-
 
 @dataclass(frozen=True)
 class Torus(_Angles):

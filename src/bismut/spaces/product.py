@@ -103,6 +103,12 @@ class Product(Group):
     def coordinate_rate(self, q0, x, v):
         return self._each("coordinate_rate", q0, x, v)
 
+    def bracket_form(self, q, p):
+        return jax.scipy.linalg.block_diag(*self._each("bracket_form", q, p))
+
+    def turning(self, q, v, p):
+        return self._each("turning", q, v, p)
+
     def project(self, q):
         return self._each("project", q)
 
@@ -203,6 +209,14 @@ class Power(Group):
 
     def coordinate_rate(self, q0, x, v):
         return self._all(self.base.coordinate_rate, q0, x, v)
+
+    def turning(self, q, v, p):
+        return self._all(self.base.turning, q, v, p)
+
+    def bracket_form(self, q, p):
+        # Velocities of a product base are flattened array by array, not body by body, so the blocks are found through `turning`.
+        frame = jnp.eye(self.dim, dtype=jax.tree.leaves(p)[0].dtype)
+        return jax.vmap(lambda x: self.flatten(self.turning(q, self.unflatten(x), p)))(frame)
 
     def project(self, q):
         return self._all(self.base.project, q)

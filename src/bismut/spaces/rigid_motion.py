@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.errors import ShapeError
+from bismut.errors import DomainError, ShapeError
 from bismut.spaces import rotation, series
 from bismut.spaces.rotation import SO3, cross, known, name_of
 from bismut.spaces.space import Group
@@ -65,8 +65,10 @@ class _RigidMotion(Group):
             raise ShapeError(f"{name} must be a pair (R, x) on {self}; a homogeneous matrix becomes one with from_matrix(g).")
         batch = self.rotations.check(q[0], f"{name}[0]")
         want = (*batch, jax.eval_shape(self.origin)[1].shape[0])
-        if np.shape(q[1]) != want or not np.isfinite(np.asarray(q[1])).all():
-            raise ShapeError(f"{name}[1] has shape {np.shape(q[1])}, but the position that belongs to {name}[0] is {want} finite numbers.")
+        if np.shape(q[1]) != want:
+            raise ShapeError(f"{name}[1] has shape {np.shape(q[1])}, but the position that belongs to {name}[0] has shape {want}.")
+        if not np.isfinite(np.asarray(q[1])).all():
+            raise DomainError(f"{name}[1] holds values that are not finite.")
         return batch
 
     def from_matrix(self, g):

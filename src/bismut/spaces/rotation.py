@@ -181,9 +181,9 @@ class SO3(Group):
         return self.from_quaternion(jax.random.normal(key, (4,)))
 
     def project(self, q):
-        u, _, vt = jnp.linalg.svd(q)
-        flip = jnp.array([1.0, 1.0, jnp.sign(jnp.linalg.det(u @ vt))])
-        return (u * flip) @ vt
+        u, _, vt = jnp.linalg.svd(jnp.asarray(q))
+        turned = jnp.sign(jnp.linalg.det(u @ vt))[..., None, None]  # a reflection is undone along the shortest axis
+        return u @ jnp.concatenate([vt[..., :2, :], turned * vt[..., 2:, :]], -2)
 
     def violation(self, q):
         return _orthogonality(q)
@@ -277,7 +277,10 @@ class SO2(Group):
 
     def tau_inv(self, g):
         c, s = 0.5 * (g[0, 0] + g[1, 1]), 0.5 * (g[1, 0] - g[0, 1])
-        return jnp.arctan2(s, c) if self.retraction == "exp" else 2 * s / (1 + c)
+        if self.retraction == "exp":
+            return jnp.arctan2(s, c)
+        far = c < 0  # towards half a turn 1 + c cancels; s/(1 + c) = (1 − c)/s
+        return jnp.where(far, 2 * (1 - c) / jnp.where(far, s, 1.0), 2 * s / jnp.where(far, 1.0, 1 + c))
 
     def dtau_inv(self, x, y):
         return y if self.retraction == "exp" else (1 + 0.25 * x * x) * y
@@ -302,9 +305,10 @@ class SO2(Group):
         return _turn(jnp.cos(angle), jnp.sin(angle))
 
     def project(self, q):
-        c, s = q[0, 0] + q[1, 1], q[1, 0] - q[0, 1]
+        q = jnp.asarray(q)
+        c, s = q[..., 0, 0] + q[..., 1, 1], q[..., 1, 0] - q[..., 0, 1]
         n = jnp.hypot(c, s)
-        return _turn(c / n, s / n)
+        return jnp.stack([jnp.stack([c, -s], -1), jnp.stack([s, c], -1)], -2) / n[..., None, None]
 
     def violation(self, q):
         return _orthogonality(q)

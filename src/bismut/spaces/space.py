@@ -39,15 +39,14 @@ def add(v: Velocity, w: Velocity) -> Velocity:
 
 def pair(p: Velocity, v: Velocity) -> Float[Array, ""]:
     """⟨p, v⟩."""
-    return sum((jnp.sum(a * b) for a, b in zip(jax.tree.leaves(p), jax.tree.leaves(v), strict=True)), jnp.zeros(()))
+    terms = [jnp.sum(a * b) for a, b in zip(jax.tree.leaves(p), jax.tree.leaves(v), strict=True)]
+    return jnp.sum(jnp.stack(terms))
 
 
 class Space:
     """A configuration space: a value with verbs."""
 
-    # What `check` calls a point of this space, and how far off it a point may lie (in units of the dtype's epsilon).
-    points_are: str = "points"
-    tolerance = 1e8
+    points_are: str = "points"  # what `check` calls them
 
     @property
     def dim(self) -> int:
@@ -105,6 +104,25 @@ class Space:
         q, zero = self.move(q0, x), jax.tree.map(jnp.zeros_like, v)
         return jax.jvp(lambda e: self.subtract(self.move(q, e), q0), (zero,), (v,))[1]
 
+    def bracket_form(self, q: Point, p: Velocity) -> Float[Array, "n n"]:
+        """⟨p, [e_i, e_j]⟩ for the frame of velocities, from the verbs alone.
+
+        In coordinates x ↦ q ⊕ x it is −d⟨p, η⟩, where η = B(x) dx is the velocity of a moving x.
+        """
+        flat = self.flatten(p)
+
+        def theta(x):
+            here = self.move(q, self.unflatten(x))
+            there = lambda y: self.flatten(self.subtract(self.move(q, self.unflatten(y)), here))
+            return jax.vjp(there, x)[1](flat)[0]
+
+        slope = jax.jacfwd(theta)(jnp.zeros_like(flat))
+        return slope - slope.T
+
+    def turning(self, q: Point, v: Velocity, p: Velocity) -> Velocity:
+        """ad*_v p: how a momentum changes in the frame only because the frame turns with the motion."""
+        return self.unflatten(self.flatten(v) @ self.bracket_form(q, p))
+
     def cells(self) -> tuple[int, ...]:
         """For each array of a velocity, how many components of its last axis `ends` couples: 1 where nothing is coupled."""
         return tuple(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(self.zero)))
@@ -153,7 +171,7 @@ class Space:
         if not np.isfinite(value).all():
             raise DomainError(f"{name} holds values that are not finite. {self} needs numbers: {_excerpt(value)}")
         off = float(self.violation(value))
-        allowed = self.tolerance * float(np.finfo(value.dtype if value.dtype.kind == "f" else float).eps)
+        allowed = float(np.finfo(value.dtype if value.dtype.kind == "f" else float).eps) ** 0.5
         if off > allowed:
             raise DomainError(
                 f"{name} lies off {self} by {off:.2g} (allowed {allowed:.1g}). "
@@ -242,6 +260,14 @@ class Group(Space):
         # g0 → g0 exp(η) changes x by −dτ⁻¹_x η, and g1 → g1 exp(η) by dτ⁻¹_x Ad_τ(x) η = dτ⁻¹_{−x} η.
         del q0, q1
         return scale(-1.0, self.dtau_inv_adjoint(x, a)), self.dtau_inv_adjoint(scale(-1.0, x), a)
+
+    def bracket_form(self, q: Point, p: Velocity) -> Float[Array, "n n"]:
+        frame = jnp.eye(self.dim, dtype=jax.tree.leaves(p)[0].dtype)
+        pairing = lambda x, y: pair(p, self.bracket(self.unflatten(x), self.unflatten(y)))
+        return jax.vmap(lambda x: jax.vmap(lambda y: pairing(x, y))(frame))(frame)
+
+    def turning(self, q: Point, v: Velocity, p: Velocity) -> Velocity:
+        return self.ad_star(v, p)
 
     def coordinate_rate(self, q0: Point, x: Velocity, v: Velocity) -> Velocity:
         del q0

@@ -40,7 +40,7 @@ def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
 
 
 def load(path: str | Path) -> xarray.DataTree:
-    """The labelled tree of a saved result: load(p)["energy"].mean_ is written load(p)["energy"]["mean"]."""
+    """The labelled tree of a saved result; the mean energy over time is load(path)["energy"]["mean"]."""
     import xarray
 
     path = Path(path)

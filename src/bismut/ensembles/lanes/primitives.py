@@ -162,7 +162,6 @@ ELEMENTWISE: dict[str, Callable] = {
     "copy": lambda a: a,
     "copy_p": lambda a: a,
     "stop_gradient": lambda a: a,
-    "real": lambda a: a,
     "reduce_precision": lambda a: a,
 }
 
