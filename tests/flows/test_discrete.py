@@ -69,8 +69,7 @@ def test_a_force_has_no_place_in_it():
         bm.Discrete(bm.Euclidean(2), lambda q0, q1, h, dW: (q1 - q0) @ (q1 - q0) / h, system=forced)
 
 
-@pytest.mark.xfail(reason="Discrete checks S_d with `channels` but runs with system.channels", raises=pytest.fail.Exception)
 def test_channels_that_disagree_with_the_system_are_refused():
     """γ comes from the system, so the system knows how many Wiener processes there are."""
-    with pytest.raises(ShapeError):
+    with pytest.raises(ShapeError, match="channels = 2, but its system has 0"):
         bm.Discrete(bm.Euclidean(2), midpoint_rule, channels=2, system=bm.mechanical(bm.Euclidean(2)))

@@ -16,7 +16,7 @@ def test_bounded_increments(h, substeps, trajectories):
     bounded = increments(Wiener(SEED, substeps=substeps, bounded=True), trajectories, STEPS, h)
     limit = np.sqrt(h * 4 * abs(np.log(h)))
     inside = np.abs(free) <= limit * (1 - 1e-15)
-    assert np.array_equal(bounded[inside], free[inside])
+    assert np.allclose(bounded[inside], free[inside], rtol=8 * np.finfo(float).eps)  # another program may round the last places differently
     assert np.max(np.abs(bounded)) <= limit * (1 + 1e-15)
     assert np.allclose(bounded[~inside], np.copysign(limit, free[~inside]), rtol=1e-15, atol=0)
 

@@ -66,7 +66,7 @@ def test_seeds(measure, other):
 
 @measures
 def test_streams(measure):
-    assert abs(measure(sample(), sample(stream=Stream.bath))) < 5
+    assert abs(measure(sample(), sample(stream=Stream.start))) < 5
 
 
 @measures

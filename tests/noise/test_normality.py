@@ -17,7 +17,7 @@ ALARM = 5.7e-7  # P(|z| > 5)
 # order n: (E zⁿ, Var zⁿ = E z²ⁿ − (E zⁿ)²)
 MOMENTS = {1: (0, 1), 2: (1, 2), 3: (0, 15), 4: (3, 96), 6: (15, 10170)}
 
-samples = pytest.mark.parametrize("which", [{}, {"dtype": jnp.float32}, {"stream": Stream.bath}], ids=["float64", "float32", "bath"])
+samples = pytest.mark.parametrize("which", [{}, {"dtype": jnp.float32}, {"stream": Stream.start}], ids=["float64", "float32", "start"])
 
 
 @samples

@@ -2,7 +2,9 @@
 
     ΔW_i(k) = √h ζ,    ζ = normal(seed, trajectory, step k, channel i)
 
-and of nothing else: not of how many trajectories run together, on what device, or in which order. One Threefry block serves four successive
+and of nothing else: not of how many trajectories run together, on what device, or in which order. (The random words are the same to the bit
+everywhere. Two different programs may round the normals made from them differently in the last places, because a compiler is free to fuse a
+multiplication with an addition; one program always gives the same bits.) One Threefry block serves four successive
 steps of one channel, so a loop over steps draws every fourth time and wastes nothing.
 
     refinement   a path with substeps = n sums n fine increments a step: step h with n substeps and step h/n with 1 see one Brownian path
@@ -58,7 +60,7 @@ class Wiener(eqx.Module):
     substeps: int = eqx.field(static=True)
     bounded: bool = eqx.field(static=True)
 
-    def __init__(self, seed: int = 0, *, substeps: int = 1, bounded: bool = False):
+    def __init__(self, seed: Any = 0, *, substeps: Any = 1, bounded: bool = False):
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
             raise DomainError(f"seed must be a whole number from 0 to 2⁶⁴ − 1, but {seed!r} came.")
         if isinstance(substeps, bool) or not isinstance(substeps, int) or substeps < 1:
@@ -68,10 +70,10 @@ class Wiener(eqx.Module):
         self.substeps = substeps
         self.bounded = bounded
 
-    def shift(self, steps: int) -> "Wiener":
+    def shift(self, steps: Any) -> "Wiener":
         """θ_s: the path as seen from step s on."""
-        if steps < 0:
-            raise DomainError(f"A path is shifted forward, but steps = {steps} came.")
+        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+            raise DomainError(f"A path is shifted by a whole number of steps ≥ 0, but {steps!r} came.")
         return eqx.tree_at(lambda path: path.offset, self, words(self.shifted_by + int(steps)))
 
     @property

@@ -216,21 +216,24 @@ class SO3(Group):
     def from_euler_angles(self, angles: Float[Array, "3"], axes: tuple[int, int, int] = (2, 1, 0)) -> Float[Array, "3 3"]:
         """Successive rotations about the body's own axes; by default yaw, pitch, roll."""
         axes = _euler_axes(axes)
-        a, b, c = (exp(angle * jnp.eye(3)[axis]) for angle, axis in zip(jnp.asarray(angles), axes, strict=True))
+        angles = jnp.asarray(angles)
+        a, b, c = (exp(angle * jnp.eye(3, dtype=angles.dtype)[axis]) for angle, axis in zip(angles, axes, strict=True))
         return a @ b @ c
 
     def euler_angles(self, R: Float[Array, "3 3"], axes: tuple[int, int, int] = (2, 1, 0)) -> Float[Array, "3"]:
         """The angles that `from_euler_angles` takes; the first and last are not unique where the middle one aligns their axes."""
-        i, j, k = _euler_axes(axes)
-        R = jnp.asarray(R)
-        if i != k:
-            e = 1 if (i, j, k) in _EVEN else -1
-            cosine = jnp.hypot(R[j, k], R[k, k])
-            return jnp.array([jnp.arctan2(-e * R[j, k], R[k, k]), jnp.arctan2(e * R[i, k], cosine), jnp.arctan2(-e * R[i, j], R[i, i])])
-        k = 3 - i - j
+        i, j, last = _euler_axes(axes)
+        R, k = jnp.asarray(R), 3 - i - j
         e = 1 if (i, j, k) in _EVEN else -1
-        sine = jnp.hypot(R[j, i], R[k, i])
-        return jnp.array([jnp.arctan2(R[j, i], -e * R[k, i]), jnp.arctan2(sine, R[i, i]), jnp.arctan2(R[i, j], e * R[i, k])])
+        if last == i:
+            first, second = jnp.arctan2(R[j, i], -e * R[k, i]), jnp.arctan2(jnp.hypot(R[j, i], R[k, i]), R[i, i])
+        else:
+            first, second = jnp.arctan2(-e * R[j, k], R[k, k]), jnp.arctan2(e * R[i, k], jnp.hypot(R[j, k], R[k, k]))
+        # The last angle is what the first two leave, so that aligned axes give the rotation back too, whatever the first angle then is.
+        unit = jnp.eye(3, dtype=R.dtype)
+        rest = (exp(first * unit[i]) @ exp(second * unit[j])).T @ R
+        a, b = (last + 1) % 3, (last + 2) % 3
+        return jnp.array([first, second, jnp.arctan2(rest[b, a], rest[a, a])])
 
     def __str__(self):
         return name_of("SO3", self.retraction)

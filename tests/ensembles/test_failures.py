@@ -1,0 +1,76 @@
+"""A trajectory fails at the same step alone and among others, however they are blocked and recorded; the rest do not notice."""
+
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bismut as bm
+
+RUN = {"step": 0.25, "steps": 40, "seed": 4}
+N, EVERY = 8, 7
+
+
+@functools.cache
+def scheme() -> bm.Action:
+    """U = q − q³/3 has a well at −1 and a barrier at 1: noise drives a particle over it, and far beyond an implicit step has no solution."""
+    return bm.Midpoint(bm.mechanical(bm.Euclidean(1), potential=lambda q: -jnp.sum(q**3) / 3 + q[0], noise=lambda q: 1.5 * q))
+
+
+@functools.cache
+def start() -> bm.State:
+    return scheme().start(jnp.array([-1.0]), velocity=jnp.zeros(1))
+
+
+@functools.cache
+def whole(block: int = N, mode: str = "lanes") -> bm.Result:
+    return bm.simulate(scheme(), start(), trajectories=N, every=EVERY, block=block, mode=mode, **RUN)
+
+
+def steps_of(result: bm.Result) -> dict[int, int]:
+    return {failure.trajectory: failure.step for failure in result.outcome.failures}
+
+
+def test_some_fail_and_some_do_not():
+    assert 0 < len(whole().outcome.failures) < N
+    assert len(set(steps_of(whole()).values())) > 1
+
+
+def test_each_fails_as_it_does_alone():
+    for i in range(N):
+        alone = bm.trajectory(scheme(), start(), trajectory=i, **RUN)
+        expected = steps_of(whole()).get(i)
+        assert [f.step for f in alone.outcome.failures] == ([] if expected is None else [expected])
+
+
+def test_neither_blocks_nor_the_kind_of_program_matter():
+    assert steps_of(whole(3, "vmap")) == steps_of(whole())
+
+
+def test_counts_drop_when_trajectories_fail():
+    """A record after k steps counts those that have not failed in steps 0 ... k − 1."""
+    marks = np.round(whole().times / RUN["step"]).astype(int)
+    expected = [N - sum(step < k for step in steps_of(whole()).values()) for k in marks]
+    assert [int(n) for n in whole().energy.count] == expected
+    assert np.isfinite(whole().energy.mean.values).all()
+
+
+def test_the_others_do_not_notice():
+    """The final states of those that finish are the bits of a run without the ones that fail."""
+    finished = [i for i in range(N) if i not in steps_of(whole())]
+    q = np.asarray(whole().final.q)
+    assert np.isfinite(q[finished]).all()
+    assert np.isnan(np.delete(q, finished, 0)).all()
+    for i in finished:
+        alone = bm.trajectory(scheme(), start(), trajectory=i, **RUN).final
+        np.testing.assert_allclose(q[i], alone.q, rtol=1e-12)
+
+
+def test_a_failure_says_when_where_and_what_to_do():
+    first = whole().outcome.failures[0]
+    text = str(whole().outcome)
+    assert f"trajectory {first.trajectory}, step {first.step} (t = {first.time:.6g})" in text
+    assert first.time == pytest.approx(first.step * RUN["step"])
+    assert "smaller step" in text
+    assert "bounded=True" in text
