@@ -32,7 +32,7 @@ FREE = staticmethod(lambda q, v: 0.5 * v @ v)
         (lambda: bm.VariationalEuler(bm.mechanical(bm.SO3()), retraction="caley"), DomainError, "Did you mean 'cayley'"),
         (lambda: bm.VariationalEuler(bm.mechanical(bm.SO3()), end="middle"), DomainError, '"left" or "right"'),
         (lambda: bm.Discrete(bm.Euclidean(1), lambda a, b, h, dW: a - b), ShapeError, "S_d must return one number"),
-        (lambda: bm.Discrete(bm.Euclidean(1), lambda a, b: jnp.sum(a - b)), ShapeError, r"S_d\(q0, q1, h, dW\) fails"),
+        (lambda: bm.Discrete(bm.Euclidean(1), lambda a, b: jnp.sum(a - b)), ShapeError, r"S_d must be a function of \(q0, q1, h, dW\)"),
     ],
 )
 def test_refused(build, error, words):

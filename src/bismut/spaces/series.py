@@ -73,7 +73,7 @@ def residue(z: Float[Array, ""]) -> Float[Array, ""]:
 
 def cotangent(z: Float[Array, ""]) -> Float[Array, ""]:
     coefficients = tuple(float(Fraction(*b) / factorial(2 * n + 2)) for n, b in enumerate(_BERNOULLI))
-    # cos/sin and not 1/tan, whose derivatives cancel at half a turn. The radius of convergence is 4π²: at the border k³ (z/4π²)^k is 1e−13 for k = 20.
+    # cos/sin and not 1/tan, whose derivatives cancel at half a turn. The series has the radius 4π²: at the border k³ (z/4π²)^k is 1e−13 for k = 20.
     return _joined(z, coefficients, lambda t: (1 - 0.5 * t * jnp.cos(t / 2) / jnp.sin(t / 2)) / t**2, border=4.0)
 
 
