@@ -6,7 +6,7 @@ Cutting a run at step s, shifting the path by s and going on gives the same bits
 the second part; the times, and so the states, then agree to round-off.)
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -64,7 +64,7 @@ def trajectory(
     scheme: Scheme,
     start,
     *,
-    step: float,
+    step: Any,
     steps: int,
     every: int = 1,
     seed: int | None = None,

@@ -125,14 +125,19 @@ def solve_blocks(matrices: list, y: Vector, cells: Cells) -> Vector:
 def solve_small(A: Float[Array, "n n"], b: Vector) -> Vector:
     """A⁻¹ b by elimination with partial pivoting, written out."""
     n = b.shape[0]
-    rows = [jnp.append(A[i], b[i]) for i in range(n)]
+    # Matrix and right-hand side are kept apart: the result is linear in b, and reverse-mode differentiation has to see that.
+    rows, right = [A[i] for i in range(n)], [b[i] for i in range(n)]
     for k in range(n):
         for i in range(k + 1, n):
             swap = jnp.abs(rows[i][k]) > jnp.abs(rows[k][k])
             rows[k], rows[i] = jnp.where(swap, rows[i], rows[k]), jnp.where(swap, rows[k], rows[i])
+            right[k], right[i] = jnp.where(swap, right[i], right[k]), jnp.where(swap, right[k], right[i])
         for i in range(k + 1, n):
-            rows[i] = rows[i] - (rows[i][k] / rows[k][k]) * rows[k]
-    x = [b[0]] * n
+            factor = rows[i][k] / rows[k][k]
+            rows[i], right[i] = rows[i] - factor * rows[k], right[i] - factor * right[k]
+    x = list(right)
     for k in reversed(range(n)):
-        x[k] = (rows[k][n] - sum((rows[k][j] * x[j] for j in range(k + 1, n)), jnp.zeros((), b.dtype))) / rows[k][k]
+        for j in range(k + 1, n):
+            x[k] = x[k] - rows[k][j] * x[j]
+        x[k] = x[k] / rows[k][k]
     return jnp.stack(x)
