@@ -54,7 +54,7 @@ def test_strong_order_one_with_any_number_of_noises(space):
     ],
 )
 def test_the_order_without_noise(space, name, order, band):
-    """Measured: MEASURED."""
+    """Slopes of the deterministic error over three halvings of the step."""
     # On the plane as many paths as above, though all are equal: the same shapes, and nothing is compiled twice.
     assert abs(slope(space, name, noise=0.0, trajectories=32 if space == "plane" else 1) - order) < band
 

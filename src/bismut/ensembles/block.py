@@ -76,7 +76,7 @@ def chosen_mode(scheme: Scheme, one: State, h) -> str:
 def run_block(scheme: Scheme, path: Wiener, h, t0, observe: tuple, by_lanes: bool, block: Block, index: Index, records, stride):
     """Advance `records` times by `stride` steps and keep moments before the first and after each; both are data, so nothing is compiled again."""
     system, n = scheme.system, block.failed.shape[0]
-    m, dtype = system.channels, system.dtype
+    m, dtype = scheme.channels, system.dtype
     batch, step = lanes.Batch(n, by_lanes), step_of(scheme)
     first = jax.tree.map(lambda leaf: leaf[0], block.state)
     like = One(first, block.failed[0], block.residual[0])

@@ -49,7 +49,7 @@ def final_states(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m
 def fine_increments(scheme: Scheme, path: Wiener, h: float, steps: int, trajectories: int) -> np.ndarray:
     """ΔW of all steps of all trajectories."""
     system = scheme.system
-    return np.moveaxis(np.asarray(path.increments(np.arange(trajectories), steps, system.channels, h, system.dtype)), 0, 1)
+    return np.moveaxis(np.asarray(path.increments(np.arange(trajectories), steps, scheme.channels, h, system.dtype)), 0, 1)
 
 
 def coarsened(dW: np.ndarray, n: int) -> np.ndarray:
