@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from bismut.errors import DegenerateError, DomainError, ShapeError
-from bismut.mechanics import Maxwell, Scheme, State
+from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Index, Wiener, words
 from bismut.spaces import Point
 
@@ -52,6 +52,8 @@ def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
             raise ShapeError(f"start is {jnp.asarray(leaf).dtype}, but the system works in {dtype}. scheme.start(...) gives the right one.")
     if not scheme.system.separable and scheme.system.has_lagrangian:
         _check_regular(scheme, start, batch)
+    if scheme.system.constraints:
+        constraint.check_start(scheme.system, start, batch)
     return _one_axis(batch)
 
 

@@ -29,7 +29,7 @@ class Observable:
 
 energy = Observable("energy", lambda system, state, t: system.energy(state, t))
 kinetic_energy = Observable("kinetic_energy", lambda system, state, t: system.kinetic_energy(state, t))
-temperature = Observable("temperature", lambda system, state, t: 2 * system.kinetic_energy(state, t) / system.space.dim)
+temperature = Observable("temperature", lambda system, state, t: 2 * system.kinetic_energy(state, t) / system.freedom)
 
 
 def momentum(name: str) -> Observable:

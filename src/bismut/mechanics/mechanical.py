@@ -26,11 +26,12 @@ def mechanical(
     potential: Callable | None = None,
     noise: Callable | None = None,
     force: Callable | None = None,
+    constraint: Callable | None = None,
     symmetries: Mapping[str, Symmetry] | None = None,
     parameters: Any = None,
     precision: str = "float64",
 ) -> System:
-    """L = ½⟨v, M v⟩ − U(q).
+    """L = ½⟨v, M v⟩ − U(q), perhaps with constraints g(q) = 0.
 
     mass: for each array of the velocity (a tuple on a product) a number, an array of the velocity's shape (or one that broadcasts to it), or
     symmetric matrices, of the velocity's shape with its last axis repeated: (n, n) for one body, (K, n, n) for K; or a function mass(q) that returns
@@ -45,19 +46,34 @@ def mechanical(
         inertia = law("mass", mass, ("q",))
         assert inertia is not None
 
-        def of_matrix(q, v, t, parameters):
+        cells = None
+
+        def kinetic(q, v, t, parameters):
             x = space.flatten(v)
-            return 0.5 * x @ inertia(q, t=t, parameters=parameters) @ x - U(q, t=t, parameters=parameters)
+            return 0.5 * x @ inertia(q, t=t, parameters=parameters) @ x
+    else:
+        masses, cells = _masses(space, mass, dtype)
 
-        return System(space, of_matrix, noise, force, symmetries, parameters=parameters, potential=bare, precision=precision)
+        def kinetic(q, v, t, parameters):
+            del q, t, parameters
+            return sum(_kinetic(m, w) for m, w in zip(masses, jax.tree.leaves(v), strict=True))
 
-    masses, cells = _masses(space, mass, dtype)
+    def lagrangian(q, v, t, parameters):
+        return kinetic(q, v, t, parameters) - U(q, t=t, parameters=parameters)
 
-    def of_cells(q, v, t, parameters):
-        kinetic = sum(_kinetic(m, w) for m, w in zip(masses, jax.tree.leaves(v), strict=True))
-        return kinetic - U(q, t=t, parameters=parameters)
-
-    return System(space, of_cells, noise, force, symmetries, parameters=parameters, potential=bare, cells=cells, precision=precision)
+    return System(
+        space,
+        lagrangian,
+        noise,
+        force,
+        symmetries,
+        constraint=constraint,
+        parameters=parameters,
+        potential=bare,
+        kinetic=kinetic,
+        cells=cells,
+        precision=precision,
+    )
 
 
 def rigid_bodies(

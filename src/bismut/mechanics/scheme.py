@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import BismutError, DegenerateError, DomainError
+from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import newton
 from bismut.mechanics.state import State
 from bismut.mechanics.system import System
@@ -59,10 +60,12 @@ class Scheme(eqx.Module):
         momentum: Velocity | None = None,
         temperature: float | None = None,
         t: float = 0.0,
+        project: bool = False,
     ) -> "State | Maxwell":
         """A start state from a velocity or a momentum, or Maxwell momenta at kT = temperature, drawn afresh for each trajectory.
 
         Leading axes of q and velocity or momentum are a batch: one start per trajectory. `t` is the time of the start, where L depends on it.
+        Under constraints a start off the surface is refused; `project` brings it there, point and momentum.
         """
         given = {"velocity": velocity, "momentum": momentum, "temperature": temperature}
         chosen = [name for name, value in given.items() if value is not None]
@@ -71,7 +74,7 @@ class Scheme(eqx.Module):
         dtype = self.system.dtype
         q = _arranged(q, self.space.origin(dtype))
         batch = self.space.check(q, "start.q")
-        q = cast(q, dtype)
+        q = self._onto_constraints(cast(q, dtype), batch, project)
         if temperature is not None:
             return Maxwell(self.system, q, temperature)
         vector = cast(_arranged(given[chosen[0]], self.space.zero(dtype)), dtype)
@@ -81,14 +84,39 @@ class Scheme(eqx.Module):
         full = batch or batched
         q, vector = _spread(q, full, batch), _spread(vector, full, batched)
         if momentum is not None:
-            return State(q, vector)
+            return self._along_constraints(State(q, vector), full, project, t)
         legendre = lambda q, v: self.system.momentum(q, v, t)
         for _ in full:
             legendre = jax.vmap(legendre)
         p = legendre(q, vector)
         if not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(p)):
             raise DegenerateError("∂L/∂v is not finite at the start: the velocity lies outside the domain of the Lagrangian.")
-        return State(q, p)
+        return self._along_constraints(State(q, p), full, project, t)
+
+    def _onto_constraints(self, q: Point, batch: tuple[int, ...], wanted: bool) -> Point:
+        system = self.system
+        if not system.constraints or not wanted:
+            return q
+        holonomic.check_independent(system, jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], q))
+        find = lambda q: (lambda found: (found[0], found[1].converged))(holonomic.nearest_point(system, q))
+        for _ in batch:
+            find = jax.vmap(find)
+        point, found = jax.jit(find)(q)
+        if not np.asarray(found).all():
+            raise DomainError("No point with g = 0 was found near start.q. Give one that is closer to the constraints.")
+        return point
+
+    def _along_constraints(self, state: State, batch: tuple[int, ...], wanted: bool, t) -> State:
+        system = self.system
+        if not system.constraints:
+            return state
+        if wanted:
+            along = lambda q, p: holonomic.project(system, q, p, t)[0]
+            for _ in batch:
+                along = jax.vmap(along)
+            state = State(state.q, jax.jit(along)(state.q, state.p))
+        holonomic.check_start(system, state, batch)
+        return state
 
 
 class Maxwell(eqx.Module):
@@ -104,6 +132,8 @@ class Maxwell(eqx.Module):
         if not system.quadratic:
             raise BismutError("Maxwell momenta need a kinetic energy that is quadratic in the velocity. Give momentum= instead.")
         self.system, self.q = system, q
+        if system.constraints:
+            holonomic.check_start(system, *_at_rest(system, q))
         self.temperature = jnp.asarray(temperature, system.dtype)
 
     def draw(self, path: Wiener, trajectory: Index, q: Point) -> State:
@@ -111,7 +141,18 @@ class Maxwell(eqx.Module):
         system = self.system
         normals = path.normals(trajectory, system.space.dim, Stream.start, system.dtype)
         spread = system.space.unflatten(jnp.sqrt(self.temperature) * mass_root(system, q, normals))
-        return State(q, add(system.momentum(q, system.space.zero(system.dtype)), spread))
+        p = add(system.momentum(q, system.space.zero(system.dtype)), spread)
+        # The projection of a Maxwell momentum is one for the motion on the surface.
+        return State(q, holonomic.project(system, q, p)[0] if system.constraints else p)
+
+
+def _at_rest(system: System, q: Point) -> tuple[State, tuple[int, ...]]:
+    """Points with the momentum of rest, and their batch axes."""
+    batch = system.space.check(q, "start.q")
+    rest = lambda q: system.momentum(q, system.space.zero(system.dtype))
+    for _ in batch:
+        rest = jax.vmap(rest)
+    return State(q, rest(q)), batch
 
 
 def mass_root(system: System, q: Point, z):
