@@ -1,11 +1,30 @@
 """bismut: a stochastic action in, a structure-preserving simulation out."""
 
 from bismut.actions import Action, Discrete, Midpoint, VariationalEuler, Verlet
-from bismut.ensembles import Result, Trajectory, energy, kinetic_energy, momentum, simulate, temperature, trajectory
+from bismut.ensembles import (
+    Result,
+    Trajectory,
+    acceptance,
+    energy,
+    heat,
+    integrator_error,
+    kinetic_energy,
+    momentum,
+    simulate,
+    temperature,
+    trajectory,
+    work,
+)
 from bismut.findings import explain, symplectic_defect, verify
 from bismut.flows import (
+    ABOBA,
+    BAOAB,
+    GLA,
+    OBABO,
     EulerMaruyama,
     ImplicitEulerMaruyama,
+    Langevin,
+    Metropolised,
     RungeKutta4,
     action_differential,
     action_sum,
@@ -24,6 +43,7 @@ from bismut.mechanics import (
     right_rotation,
     rigid_bodies,
     symmetry,
+    thermalize,
     translation,
     translations,
 )
@@ -32,6 +52,10 @@ from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, P
 from bismut.store import load, save
 
 __all__ = [
+    "ABOBA",
+    "BAOAB",
+    "GLA",
+    "OBABO",
     "SE2",
     "SE3",
     "SO2",
@@ -44,6 +68,8 @@ __all__ = [
     "EulerMaruyama",
     "Group",
     "ImplicitEulerMaruyama",
+    "Langevin",
+    "Metropolised",
     "Midpoint",
     "Power",
     "Product",
@@ -57,6 +83,7 @@ __all__ = [
     "VariationalEuler",
     "Verlet",
     "Wiener",
+    "acceptance",
     "action_differential",
     "action_sum",
     "discrete_symplectic_form",
@@ -64,6 +91,8 @@ __all__ = [
     "energy",
     "euler_lagrange",
     "explain",
+    "heat",
+    "integrator_error",
     "kinetic_energy",
     "left_rotation",
     "left_rotations",
@@ -78,8 +107,10 @@ __all__ = [
     "symmetry",
     "symplectic_defect",
     "temperature",
+    "thermalize",
     "trajectory",
     "translation",
     "translations",
     "verify",
+    "work",
 ]

@@ -1,6 +1,16 @@
 """Many trajectories: run, observed on the fly; and one kept whole."""
 
-from bismut.ensembles.observable import Observable, energy, kinetic_energy, momentum, temperature
+from bismut.ensembles.observable import (
+    Observable,
+    acceptance,
+    energy,
+    heat,
+    integrator_error,
+    kinetic_energy,
+    momentum,
+    temperature,
+    work,
+)
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.result import Provenance, Result, Statistics
 from bismut.ensembles.simulate import simulate
@@ -14,10 +24,14 @@ __all__ = [
     "Result",
     "Statistics",
     "Trajectory",
+    "acceptance",
     "energy",
+    "heat",
+    "integrator_error",
     "kinetic_energy",
     "momentum",
     "simulate",
     "temperature",
     "trajectory",
+    "work",
 ]

@@ -6,7 +6,8 @@ Under constraints g(q) = 0 the nodes carry multipliers (increments, of size √h
 
     solve   p0 + G(q0)ᵀΛ = −D₁S_d − f⁻,   g(q1) = 0   for v and Λ,      then   p1 ← p1 + G(q1)ᵀΛ′   with   G(q1) v(q1, p1) = 0
 
-For the trapezoid action this is RATTLE. The unknown is the velocity. How the equation is solved is found out from the action itself, by asking what its derivatives depend on:
+For the trapezoid action this is RATTLE. The unknown is the velocity. How the equation is solved is found out from the action itself, by asking
+what its derivatives depend on:
 
     linear     ∂(residual)/∂v does not depend on v: one correction is exact (explicit schemes on ℝⁿ end here)
     cells      the potential part of −D₁S does not depend on v: only T couples components, and it falls into cells

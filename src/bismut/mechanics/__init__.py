@@ -1,5 +1,6 @@
 """What moves: systems, their symmetries and their states."""
 
+from bismut.mechanics.heat import thermalize
 from bismut.mechanics.mechanical import mechanical, rigid_bodies
 from bismut.mechanics.scheme import Claims, Maxwell, Scheme
 from bismut.mechanics.state import Ledger, State, blank_ledger
@@ -21,6 +22,7 @@ __all__ = [
     "right_rotation",
     "rigid_bodies",
     "symmetry",
+    "thermalize",
     "translation",
     "translations",
 ]

@@ -89,10 +89,8 @@ def check_independent(system: System, q: Point) -> None:
     if len(values) < len(norms) or values[-1] < 1e-8:
         weights = combination[:, -1]
         rows = np.flatnonzero(np.abs(weights) > 1e-6)
-        formula = " ".join(f"{weights[i]:+.2g}∇g[{i}]/|∇g[{i}]|" for i in rows[:6])
-        raise DegenerateError(
-            f"The constraints {_rows(rows)} depend on each other at the start: {formula}{' ...' if len(rows) > 6 else ''} = 0. Remove the redundant one."
-        )
+        formula = " ".join(f"{weights[i]:+.2g}∇g[{i}]/|∇g[{i}]|" for i in rows[:6]) + (" ..." if len(rows) > 6 else "")
+        raise DegenerateError(f"The constraints {_rows(rows)} depend on each other at the start: {formula} = 0. Remove the redundant one.")
 
 
 def check_start(system: System, state: State, batch: tuple[int, ...]) -> None:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import DomainError, ShapeError
+from bismut.mechanics.coefficients import coefficients
 from bismut.mechanics.law import law
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
@@ -125,28 +126,9 @@ def _kinetic(mass, v):
     return 0.5 * jnp.sum(mass * v * v)
 
 
-def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
-    """Whether an array broadcasts to a shape without changing it."""
-    return len(shape) <= len(into) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(into), strict=False))
-
-
 def _masses(space: Space, mass, dtype) -> tuple[list, tuple[int, ...]]:
     """The mass of each array of the velocity, and the sizes of the cells it couples."""
     leaves = jax.tree.leaves(jax.eval_shape(space.zero))
-    given = list(mass) if isinstance(mass, tuple | list) and len(leaves) > 1 else [mass] * len(leaves)
-    if len(given) != len(leaves):
-        raise ShapeError(f"mass must have {len(leaves)} entries on {space}, but {len(given)} came.")
-    masses, cells = [], []
-    for one, leaf, cell in zip(given, leaves, space.cells(), strict=True):
-        value = np.asarray(one, float)
-        matrix = value.ndim == len(leaf.shape) + 1 and value.shape == (*leaf.shape, *leaf.shape[-1:])
-        if not matrix and not _fits(value.shape, leaf.shape):
-            raise ShapeError(f"mass has shape {value.shape}, but the velocity it belongs to has shape {leaf.shape}.")
-        if not np.isfinite(value).all():
-            raise DomainError(f"mass must be finite, but {value} came.")
-        smallest = np.linalg.eigvalsh(value).min() if matrix else value.min()
-        if smallest <= 0 or (matrix and not np.allclose(value, np.swapaxes(value, -1, -2))):
-            raise DomainError(f"mass must be positive{' definite and symmetric' if matrix else ''}, but {value.tolist()} came.")
-        masses.append(jnp.asarray(value, dtype))
-        cells.append(leaf.shape[-1] if matrix else cell)
-    return masses, tuple(cells)
+    masses = coefficients(space, mass, "mass", dtype, positive=True)
+    cells = [leaf.shape[-1] if one.matrix else cell for one, leaf, cell in zip(masses, leaves, space.cells(), strict=True)]
+    return [one.value for one in masses], tuple(cells)

@@ -6,8 +6,8 @@ The step length λ is halved when the next correction would not be shorter than 
 when a correction is below √ε/10 of x, or below a floor that the caller knows to be round-off: convergence is quadratic, so after it x is right to
 round-off. An equation that is linear is solved by one correction, exactly, without a loop.
 
-What J looks like is said by a layout, which also measures x. `Cells` is a block diagonal J: all blocks are found at once, one tangent per column of the
-largest block, however many blocks there are, so K bodies cost K small solves and never one large one. Constraints have a layout of their own (`saddle`).
+What J looks like is said by a layout, which also measures x. `Cells` is a block diagonal J: all blocks are found at once, one tangent per column of
+the largest block, however many blocks there are, so K bodies cost K small solves and never one large one. `saddle` is the layout with constraints.
 
 Derivatives come from the implicit function theorem, not from the iterations.
 """
@@ -20,10 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from bismut.mechanics import small
+
 Vector = Float[Array, " n"]
 
 MAX_ITERATIONS = 50
-_UNROLLED = 6  # largest block solved by elimination written out; LAPACK calls on tiny blocks cost more than their arithmetic
 
 
 class Layout(Protocol):
@@ -132,32 +133,6 @@ def solve_blocks(matrices: list, y: Vector, cells: Cells) -> Vector:
     parts, start = [], 0
     for matrix, (count, size) in zip(matrices, cells.runs, strict=True):
         right = y[start : start + count * size].reshape(count, size)
-        parts.append(jnp.ravel(jax.vmap(solve_dense)(matrix, right)))
+        parts.append(jnp.ravel(jax.vmap(small.solve)(matrix, right)))
         start += count * size
     return jnp.concatenate(parts)
-
-
-def solve_dense(A: Float[Array, "n n"], b: Vector) -> Vector:
-    """A⁻¹ b, written out where that is faster."""
-    return solve_small(A, b) if b.shape[0] <= _UNROLLED else jnp.linalg.solve(A, b)
-
-
-def solve_small(A: Float[Array, "n n"], b: Vector) -> Vector:
-    """A⁻¹ b by elimination with partial pivoting, written out."""
-    n = b.shape[0]
-    # Matrix and right-hand side are kept apart: the result is linear in b, and reverse-mode differentiation has to see that.
-    rows, right = [A[i] for i in range(n)], [b[i] for i in range(n)]
-    for k in range(n):
-        for i in range(k + 1, n):
-            swap = jnp.abs(rows[i][k]) > jnp.abs(rows[k][k])
-            rows[k], rows[i] = jnp.where(swap, rows[i], rows[k]), jnp.where(swap, rows[k], rows[i])
-            right[k], right[i] = jnp.where(swap, right[i], right[k]), jnp.where(swap, right[k], right[i])
-        for i in range(k + 1, n):
-            factor = rows[i][k] / rows[k][k]
-            rows[i], right[i] = rows[i] - factor * rows[k], right[i] - factor * right[k]
-    x = list(right)
-    for k in reversed(range(n)):
-        for j in range(k + 1, n):
-            x[k] = x[k] - rows[k][j] * x[j]
-        x[k] = x[k] / rows[k][k]
-    return jnp.stack(x)

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.mechanics import newton
+from bismut.mechanics import newton, small
 from bismut.mechanics.newton import Cells, Vector
 
 Touches = tuple[tuple[int, ...], ...]  # for each constraint, the components of a velocity it feels
@@ -35,7 +35,7 @@ class Band(NamedTuple):
     def solve(self, S: Callable[[Vector], Vector], y: Vector) -> Vector:
         """λ with S λ = y."""
         if self.full:
-            return newton.solve_dense(jax.vmap(S)(jnp.eye(len(self.order), dtype=y.dtype)).T, y)
+            return small.solve(jax.vmap(S)(jnp.eye(len(self.order), dtype=y.dtype)).T, y)
         order, width = np.asarray(self.order), 2 * self.half + 1
         place = np.argsort(order)
         # Columns whose neighbourhoods do not overlap are found with one product.

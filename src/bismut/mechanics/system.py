@@ -2,8 +2,9 @@
 
     S = ∫ L(q, v) dt + Σ γ_i(q) ∘ dW_i + ⟨p, dq/dt − v⟩ dt + ⟨dΛ, g(q)⟩ ,       plus the virtual work of a force F(q, v)
 
-A space, a Lagrangian, stochastic potentials and perhaps a force and constraints g(q) = 0; energy, momentum, the Legendre transform both ways and the momentum maps of
-its symmetries are derived. Wrong shapes, a Lagrangian that is not a number and a degenerate one are refused here, before anything runs.
+A space, a Lagrangian, stochastic potentials and perhaps a force and constraints g(q) = 0; energy, momentum, the Legendre transform both ways
+and the momentum maps of its symmetries are derived. Wrong shapes, a Lagrangian that is not a number and a degenerate one are refused here, before
+anything runs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from bismut.mechanics.saddle import Touches
 from bismut.mechanics.state import State
 from bismut.mechanics.symmetry import Symmetry
 from bismut.precision import cast, real_type
-from bismut.spaces import Point, Space, Velocity, pair
+from bismut.spaces import Point, Space, Velocity, add, pair
 
 Scalar = Float[Array, ""]
 
@@ -48,6 +49,7 @@ class System(eqx.Module):
 
     space: Space = eqx.field(static=True)
     parameters: Any
+    dissipation: Any  # None, or (system, q, v, t) ↦ the force that balances heat
     _lagrangian: Law | None = eqx.field(static=True)
     _noise: Law | None = eqx.field(static=True)
     _force: Law | None = eqx.field(static=True)
@@ -83,6 +85,7 @@ class System(eqx.Module):
         self.space = space
         self.precision = precision
         self.parameters = cast(parameters, dtype)
+        self.dissipation = None
         self._lagrangian = law("lagrangian", lagrangian, ("q", "v"))
         self._noise = law("noise", noise, ("q",))
         self._force = law("force", force, ("q", "v"))
@@ -108,7 +111,7 @@ class System(eqx.Module):
 
     @property
     def forced(self) -> bool:
-        return self._force is not None
+        return self._force is not None or self.dissipation is not None
 
     @property
     def has_lagrangian(self) -> bool:
@@ -139,8 +142,9 @@ class System(eqx.Module):
         return jnp.zeros(self.channels, self.dtype) if self._noise is None else self._call(self._noise, q, t=t)
 
     def force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
-        """F(q, v)."""
-        return self.space.zero(self.dtype) if self._force is None else self._call(self._force, q, v, t=t)
+        """F(q, v), with the dissipation that balances heat, if any."""
+        force = self.space.zero(self.dtype) if self._force is None else self._call(self._force, q, v, t=t)
+        return force if self.dissipation is None else add(force, self.dissipation(self, q, v, t))
 
     def _call(self, function: Law, *arguments, t):
         return function(*arguments, t=t, parameters=self.parameters)
@@ -178,6 +182,12 @@ class System(eqx.Module):
         space = self.space
         v = space.zero(self.dtype) if v is None else v
         return jax.jacfwd(lambda x: space.flatten(self.momentum(q, space.unflatten(x), t)))(space.flatten(v))
+
+    def mass_cells(self, q: Point, t=0.0) -> list[Float[Array, "count size size"]]:
+        """The blocks of ∂²L/∂v² at rest, for each run of cells."""
+        space, zero = self.space, self.space.zero(self.dtype)
+        push = lambda x: space.flatten(jax.jvp(lambda v: self.momentum(q, v, t), (zero,), (space.unflatten(x),))[1])
+        return newton.blocks(push, self.cells, self.dtype)
 
     def momentum_map(self, name: str, state: State) -> Float[Array, ...]:
         """J(q, p) of a named symmetry."""
@@ -234,12 +244,14 @@ class System(eqx.Module):
         else:
             free = self._kinetic
         nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
-        return self._changed(_lagrangian=free, _potential=nothing, _noise=None, _force=None, channels=0)
+        return self._changed(_lagrangian=free, _potential=nothing, _noise=None, _force=None, dissipation=None, channels=0)
 
-    def with_force(self, force: Callable, without_noise: bool = False) -> System:
-        """The same system with another force, of (q, v, t, parameters)."""
-        new = Law("force", force, ("t", "parameters"))
-        return self._changed(_force=new, **({"_noise": None, "channels": 0} if without_noise else {}))
+    def without_noise(self) -> System:
+        return self._changed(_noise=None, channels=0)
+
+    def with_dissipation(self, dissipation: Any) -> System:
+        """The same system with a force (system, q, v, t) ↦ covector that balances heat, beside its own."""
+        return self._changed(dissipation=dissipation)
 
     def _changed(self, **fields) -> System:
         """A copy with other fields, not checked again."""

@@ -1,0 +1,109 @@
+"""Linear algebra on small matrices, written out.
+
+A LAPACK call on a 3 × 3 matrix costs many times its arithmetic, and it cannot be turned into vector code over trajectories. Up to a few rows the
+textbook algorithms are unrolled; beyond, the library is called.
+
+    f(A) = Q f(Λ) Qᵀ,     df(A)·B = Q (F ∘ QᵀBQ) Qᵀ,   F_ij = (f(λ_i) − f(λ_j))/(λ_i − λ_j)
+
+Functions of a symmetric matrix are differentiated by the formula of Daleckii and Krein, which has no trouble with equal eigenvalues.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+UNROLLED = 6  # largest matrix that is written out
+_SWEEPS = 6  # of Jacobi rotations; for n ≤ 6 five reach round-off, the sixth is for safety
+
+Matrix = Float[Array, "n n"]
+Vector = Float[Array, " n"]
+
+
+def solve(A: Matrix, b: Vector) -> Vector:
+    """A⁻¹ b."""
+    return solve_unrolled(A, b) if b.shape[0] <= UNROLLED else jnp.linalg.solve(A, b)
+
+
+def solve_unrolled(A: Matrix, b: Vector) -> Vector:
+    """A⁻¹ b by elimination with partial pivoting, written out."""
+    n = b.shape[0]
+    # Matrix and right-hand side are kept apart: the result is linear in b, and reverse-mode differentiation has to see that.
+    rows, right = [A[i] for i in range(n)], [b[i] for i in range(n)]
+    for k in range(n):
+        for i in range(k + 1, n):
+            swap = jnp.abs(rows[i][k]) > jnp.abs(rows[k][k])
+            rows[k], rows[i] = jnp.where(swap, rows[i], rows[k]), jnp.where(swap, rows[k], rows[i])
+            right[k], right[i] = jnp.where(swap, right[i], right[k]), jnp.where(swap, right[k], right[i])
+        for i in range(k + 1, n):
+            factor = rows[i][k] / rows[k][k]
+            rows[i], right[i] = rows[i] - factor * rows[k], right[i] - factor * right[k]
+    x = list(right)
+    for k in reversed(range(n)):
+        for j in range(k + 1, n):
+            x[k] = x[k] - rows[k][j] * x[j]
+        x[k] = x[k] / rows[k][k]
+    return jnp.stack(x)
+
+
+def cholesky(A: Matrix) -> Matrix:
+    """The lower triangular C with C Cᵀ = A."""
+    n = A.shape[0]
+    if n > UNROLLED:
+        return jnp.linalg.cholesky(A)
+    zero = jnp.zeros((), A.dtype)
+    C = [[zero] * n for _ in range(n)]
+    for j in range(n):
+        C[j][j] = jnp.sqrt(A[j, j] - sum((C[j][k] ** 2 for k in range(j)), zero))
+        for i in range(j + 1, n):
+            C[i][j] = (A[i, j] - sum((C[i][k] * C[j][k] for k in range(j)), zero)) / C[j][j]
+    return jnp.array(C)
+
+
+def eigen(A: Matrix) -> tuple[Vector, Matrix]:
+    """Eigenvalues and orthonormal eigenvectors (columns) of a symmetric matrix."""
+    n = A.shape[0]
+    if n > UNROLLED:
+        return jnp.linalg.eigh(A)
+    Q = jnp.eye(n, dtype=A.dtype)
+    for _ in range(_SWEEPS if n > 1 else 0):
+        for i in range(n):
+            for j in range(i + 1, n):
+                A, Q = _rotate(A, Q, i, j)
+    return jnp.diagonal(A), Q
+
+
+def _rotate(A: Matrix, Q: Matrix, i: int, j: int) -> tuple[Matrix, Matrix]:
+    """One Jacobi rotation, which makes A[i, j] vanish."""
+    off = A[i, j]
+    small = off == 0
+    theta = (A[j, j] - A[i, i]) / (2 * jnp.where(small, 1.0, off))
+    tangent = jnp.where(theta >= 0, 1.0, -1.0) / (jnp.abs(theta) + jnp.sqrt(1 + theta * theta))
+    tangent = jnp.where(small, 0.0, tangent)
+    c = 1 / jnp.sqrt(1 + tangent * tangent)
+    s = tangent * c
+    turn = lambda X: X.at[:, i].set(c * X[:, i] - s * X[:, j]).at[:, j].set(s * X[:, i] + c * X[:, j])
+    return turn(turn(A).T), turn(Q)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def function(f: Callable, A: Matrix) -> Matrix:
+    """f(A) of a symmetric matrix, for a smooth f of a number."""
+    if A.shape[0] == 1:
+        return f(A)
+    values, Q = eigen(A)
+    return (Q * f(values)) @ Q.T
+
+
+@function.defjvp
+def _(f, primals, tangents):
+    (A,), (B,) = primals, tangents
+    values, Q = eigen(A)
+    of = f(values)
+    a, b = values[:, None], values[None, :]
+    close = jnp.abs(a - b) < 1e-5 * (1 + jnp.abs(a) + jnp.abs(b))
+    slope = jnp.vectorize(jax.grad(f))(0.5 * (a + b))
+    differences = jnp.where(close, slope, (of[:, None] - of[None, :]) / jnp.where(close, 1.0, a - b))
+    return (Q * of) @ Q.T, Q @ (differences * (Q.T @ B @ Q)) @ Q.T
