@@ -128,7 +128,7 @@ def run_block(scheme: Scheme, path: Wiener, h, t0, observe: tuple, by_lanes: boo
         return flat, k, passed, note(flat, k, buffer, r + 1)
 
     # A failure noted in an earlier call keeps its mark but not its step, which only that call could count.
-    failed = jnp.where(block.failed == UNFAILED, UNFAILED, FAILED_BEFORE)
+    failed = jnp.where(block.failed == UNFAILED, UNFAILED, FAILED_BEFORE).astype(jnp.int32)
     flat = batch.pack(One(block.state, failed, block.residual))
     shapes = observable.shapes(measure, first, dtype)
     rows = {name: jax.eval_shape(moments.gather, jax.ShapeDtypeStruct((1, *shape), dtype), jnp.ones(1, bool)) for name, shape in shapes.items()}

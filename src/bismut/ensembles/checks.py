@@ -69,8 +69,9 @@ def one_start(start: State | Maxwell, path: Wiener, trajectory: int, batch: tupl
         raise DomainError(f"trajectory must be a whole number ≥ 0, but {trajectory!r} came.")
     if batch and trajectory >= batch[0]:
         raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was asked for.")
-    pick = lambda tree: jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], tree) if batch else tree
-    return start.draw(path, words(trajectory), pick(start.q)) if isinstance(start, Maxwell) else pick(start)
+    if isinstance(start, Maxwell):
+        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, np.array([trajectory]), batch))
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], start) if batch else start
 
 
 def many_starts(start: State | Maxwell, path: Wiener, trajectories: np.ndarray, batch: tuple[int, ...]) -> State:

@@ -117,9 +117,10 @@ def touches(system: System) -> Touches:
     space = system.space
     key = jax.random.key(0)
     somewhere = space.move(space.origin(system.dtype), space.unflatten(0.3 * jax.random.normal(key, (space.dim,), system.dtype)))
-    # A comparison with 'not a number' can hide a branch, so a derivative that is not zero counts as well.
     poisoned = jax.vmap(lambda c: system.constraint(space.nudge(somewhere, space.unflatten(jnp.where(jnp.arange(space.dim) == c, jnp.nan, 0.0)))))
-    felt = np.isnan(np.asarray(poisoned(jnp.arange(space.dim)))).T | (np.asarray(jacobian(system, somewhere)) != 0)
+    missing, slope = jax.jit(lambda: (jnp.isnan(poisoned(jnp.arange(space.dim))).T, jacobian(system, somewhere)))()
+    # A comparison with 'not a number' can hide a branch, so a derivative that is not zero counts as well.
+    felt = np.asarray(missing) | (np.asarray(slope) != 0)
     return tuple(tuple(map(int, np.flatnonzero(row))) for row in felt)
 
 

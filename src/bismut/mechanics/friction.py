@@ -180,9 +180,8 @@ class Factors(Friction):
         inverse = lambda y: newton.solve_blocks(masses, y, system.cells)
         K = h * (A.T @ jax.vmap(inverse, in_axes=1, out_axes=1)(A))
         v = inverse(p - rest(system, q, t))
-        pull = small.function(relaxation, K) @ (A.T @ v)
-        noise = small.function(_spread, K) @ z
-        return p + A @ (jnp.sqrt(2 * kT * h) * noise - h * pull)
+        relaxed, spread = small.functions((relaxation, _spread), K)
+        return p + A @ (jnp.sqrt(2 * kT * h) * (spread @ z) - h * (relaxed @ (A.T @ v)))
 
     def drag(self, system, q, v, t, kT):
         A = self.factors(system, q, t, kT)

@@ -13,7 +13,7 @@ Derivatives come from the implicit function theorem, not from the iterations.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ Vector = Float[Array, " n"]
 MAX_ITERATIONS = 50
 
 
+@runtime_checkable
 class Layout(Protocol):
     """What is known of a Jacobian before any number is."""
 

@@ -67,43 +67,50 @@ def eigen(A: Matrix) -> tuple[Vector, Matrix]:
     n = A.shape[0]
     if n > UNROLLED:
         return jnp.linalg.eigh(A)
-    Q = jnp.eye(n, dtype=A.dtype)
+    unit = jnp.eye(n, dtype=A.dtype)
+    a, q = [[[X[i, j] for j in range(n)] for i in range(n)] for X in (A, unit)]
     for _ in range(_SWEEPS if n > 1 else 0):
         for i in range(n):
             for j in range(i + 1, n):
-                A, Q = _rotate(A, Q, i, j)
-    return jnp.diagonal(A), Q
+                c, s = _rotation(a[i][i], a[i][j], a[j][j])
+                for rows in (a, q):  # columns i and j of both, then rows i and j of a
+                    for row in rows:
+                        row[i], row[j] = c * row[i] - s * row[j], s * row[i] + c * row[j]
+                a[i], a[j] = ([c * x - s * y for x, y in zip(a[i], a[j], strict=True)], [s * x + c * y for x, y in zip(a[i], a[j], strict=True)])
+    return jnp.stack([a[i][i] for i in range(n)]), jnp.array(q)
 
 
-def _rotate(A: Matrix, Q: Matrix, i: int, j: int) -> tuple[Matrix, Matrix]:
-    """One Jacobi rotation, which makes A[i, j] vanish."""
-    off = A[i, j]
+def _rotation(first, off, last):
+    """Cosine and sine of the Jacobi rotation that makes the element between two diagonal ones vanish."""
     small = off == 0
-    theta = (A[j, j] - A[i, i]) / (2 * jnp.where(small, 1.0, off))
+    theta = (last - first) / (2 * jnp.where(small, 1.0, off))
     tangent = jnp.where(theta >= 0, 1.0, -1.0) / (jnp.abs(theta) + jnp.sqrt(1 + theta * theta))
     tangent = jnp.where(small, 0.0, tangent)
     c = 1 / jnp.sqrt(1 + tangent * tangent)
-    s = tangent * c
-    turn = lambda X: X.at[:, i].set(c * X[:, i] - s * X[:, j]).at[:, j].set(s * X[:, i] + c * X[:, j])
-    return turn(turn(A).T), turn(Q)
+    return c, tangent * c
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def function(f: Callable, A: Matrix) -> Matrix:
-    """f(A) of a symmetric matrix, for a smooth f of a number."""
+def functions(fs: tuple[Callable, ...], A: Matrix) -> list[Matrix]:
+    """f(A) of a symmetric matrix, for several smooth functions f of a number."""
     if A.shape[0] == 1:
-        return f(A)
+        return [f(A) for f in fs]
     values, Q = eigen(A)
-    return (Q * f(values)) @ Q.T
+    return [(Q * f(values)) @ Q.T for f in fs]
 
 
-@function.defjvp
-def _(f, primals, tangents):
+@functions.defjvp
+def _(fs, primals, tangents):
     (A,), (B,) = primals, tangents
     values, Q = eigen(A)
-    of = f(values)
     a, b = values[:, None], values[None, :]
     close = jnp.abs(a - b) < 1e-5 * (1 + jnp.abs(a) + jnp.abs(b))
-    slope = jnp.vectorize(jax.grad(f))(0.5 * (a + b))
-    differences = jnp.where(close, slope, (of[:, None] - of[None, :]) / jnp.where(close, 1.0, a - b))
-    return (Q * of) @ Q.T, Q @ (differences * (Q.T @ B @ Q)) @ Q.T
+    turned = Q.T @ B @ Q
+
+    def change(f):
+        of = f(values)
+        slope = jnp.vectorize(jax.grad(f))(0.5 * (a + b))
+        differences = jnp.where(close, slope, (of[:, None] - of[None, :]) / jnp.where(close, 1.0, a - b))
+        return Q @ (differences * turned) @ Q.T
+
+    return [(Q * f(values)) @ Q.T for f in fs], [change(f) for f in fs]

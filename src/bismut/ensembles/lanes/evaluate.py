@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Literal
+from jax.extend.core import Literal, jaxpr_as_fun
 
 from bismut.ensembles.lanes.primitives import (
     CALLS,
@@ -46,15 +46,15 @@ class Program:
     """A one-trajectory function as a function of lanes."""
 
     def __init__(self, function: Callable, *example: Any):
-        self._closed, shape = jax.make_jaxpr(function, return_shape=True)(*example)
+        self.closed, shape = jax.make_jaxpr(function, return_shape=True)(*example)
         self._out = jax.tree.structure(shape)
-        self.size = operations(self._closed.jaxpr)
+        self.size = operations(self.closed.jaxpr)
         self.fallbacks: Counter[str] = Counter()
 
     def __call__(self, count: int, *lanes: Any):
         """Evaluate on trees of lane arrays; `count` is the number of trajectories."""
         leaves = [leaf for tree in lanes for leaf in jax.tree.leaves(tree)]
-        out = _Evaluation(count, self.fallbacks).run(self._closed.jaxpr, self._closed.consts, leaves)
+        out = _Evaluation(count, self.fallbacks).run(self.closed.jaxpr, self.closed.consts, leaves)
         return self._out.unflatten(out)
 
 
@@ -63,6 +63,13 @@ class Batch:
 
     def __init__(self, count: int, by_lanes: bool):
         self.count, self.by_lanes = count, by_lanes
+        self._programs: dict[Callable, Program] = {}
+
+    def _program(self, function: Callable, *example: Any) -> Program:
+        """The function, traced once however often a compiled loop walks through its body (which it does several times)."""
+        if function not in self._programs:
+            self._programs[function] = Program(function, *jax.tree.map(lambda leaf: jnp.zeros(jnp.shape(leaf), jnp.result_type(leaf)), example))
+        return self._programs[function]
 
     def pack(self, tree: Any) -> list:
         """A tree of arrays with trajectories first, as a flat list that a compiled loop can carry."""
@@ -80,13 +87,15 @@ class Batch:
     def call(self, function: Callable, flat: list, like: Any, *shared: Any) -> Any:
         """function(tree of one trajectory, *shared) for all, with trees in and packed lists out."""
         leaves, structure = jax.tree.flatten(like)
+        program = self._program(function, like, *shared)
         if not self.by_lanes:
-            return jax.tree.leaves(jax.vmap(lambda tree: function(tree, *shared))(structure.unflatten(flat)))
-        out = Program(lambda tree: function(tree, *shared), like)(self.count, structure.unflatten(regrouped(flat, leaves)))
-        kinds = jax.tree.leaves(jax.eval_shape(lambda tree: function(tree, *shared), like))
+            one, kinds = jaxpr_as_fun(program.closed), program.closed.in_avals
+            typed = [jnp.asarray(value, kind.dtype) for value, kind in zip([*flat, *shared], kinds, strict=True)]
+            return list(jax.vmap(one, in_axes=[0] * len(flat) + [None] * len(shared))(*typed))
+        out = program(self.count, structure.unflatten(regrouped(flat, leaves)), *map(lanes_of, shared))
         return [
             jnp.broadcast_to(jnp.asarray(lane, kind.dtype), (self.count,))
-            for leaf, kind in zip(jax.tree.leaves(out), kinds, strict=True)
+            for leaf, kind in zip(jax.tree.leaves(out), program.closed.out_avals, strict=True)
             for lane in leaf.ravel()
         ]
 
@@ -241,4 +250,6 @@ class _Evaluation:
             out = equation.primitive.bind(*arguments, **equation.primitive.get_bind_params(equation.params))
             return tuple(out) if equation.primitive.multiple_results else (out,)
 
+        if not stacked:  # nothing that could differ between trajectories
+            return [lanes_of(out) for out in bind()]
         return [split(out) for out in jax.vmap(bind)(*stacked)]
