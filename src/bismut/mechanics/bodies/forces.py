@@ -72,7 +72,7 @@ def check_forces(potential: Callable, forces: Callable, q: Any, frame: str = "sp
     assert own is not None
 
     configurations = (Euclidean(3) * SO3()) ** x.shape[0]
-    slope = jax.grad(lambda e: plain(*configurations.nudge((x, R), e), t, parameters))(configurations.zero(x.dtype))
+    slope = jax.grad(lambda e: plain(*configurations.nudge((x, R), e), t=t, parameters=parameters))(configurations.zero(x.dtype))
     F, body = (-np.asarray(part) for part in slope)
     space = np.einsum("kij,kj->ki", np.asarray(R), body)
     wanted = {"force": F, "torque": space if frame == "space" else body}

@@ -14,7 +14,6 @@ They act together as `translation_noise(...) + pair_noise(...)`.
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 
 from bismut.mechanics.bodies.arrays import numbers, per_body
@@ -58,7 +57,7 @@ def pair_noise(amplitude: Callable, data: Any = None) -> Noise:
     def gamma(x, R, t, parameters):
         a, b = placed_pairs(x, R, data)
         seen = Placed(jnp.einsum("pji,pj->pi", a.R, b.x - a.x), jnp.einsum("pji,pjk->pik", a.R, b.R), b.data)
-        still = jax.tree.map(lambda one, like: jnp.broadcast_to(one, like.shape), (jnp.zeros_like(x[0]), jnp.eye(3, dtype=x.dtype)), seen[:2])
-        return jnp.ravel(mapped(w, Placed(*still, a.data), seen, t, parameters))
+        here = Placed(jnp.zeros_like(seen.x), jnp.broadcast_to(jnp.eye(3, dtype=x.dtype), seen.R.shape), a.data)
+        return jnp.ravel(mapped(w, here, seen, t, parameters))
 
     return Noise(gamma, f"pair noise {getattr(amplitude, '__name__', 'w')}".replace("<lambda>", "w"))

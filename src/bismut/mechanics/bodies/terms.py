@@ -10,7 +10,7 @@ Both are written `a + b`: what acts is a sum of what is known. A plain function 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -32,16 +32,19 @@ class Terms:
         self._parts: tuple[tuple[Law, Any], ...] = ((one, None),)
         self._words = words or getattr(function, "__name__", type(function).__name__).replace("<lambda>", "own function")
 
+    def __call__(self, x, R, t=0.0, parameters=None) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must say how its terms act together.")
+
     def _values(self, x, R, t, parameters) -> list:
         values = [(part(x, R, t=t, parameters=parameters), factor) for part, factor in self._parts]
         return [value if factor is None else jnp.asarray(factor, x.dtype) * value for value, factor in values]
 
-    def _with(self, parts, words: str) -> Self:
+    def _with(self, parts, words: str) -> Any:
         new = object.__new__(type(self))
         new._parts, new._words = tuple(parts), words
         return new
 
-    def __add__(self, other) -> Self:
+    def __add__(self, other) -> Any:
         if isinstance(other, int | float) and other == 0:  # so that sum([...]) works
             return self
         if not callable(other):
@@ -49,12 +52,12 @@ class Terms:
         more = other if isinstance(other, type(self)) else type(self)(other)
         return self._with((*self._parts, *more._parts), f"{self._words} + {more._words}")
 
-    def __radd__(self, other) -> Self:
+    def __radd__(self, other) -> Any:
         if isinstance(other, int | float) and other == 0:
             return self
         return type(self)(other) + self if callable(other) else NotImplemented
 
-    def __mul__(self, factor) -> Self:
+    def __mul__(self, factor) -> Any:
         if callable(factor) or jnp.shape(factor) != ():
             return NotImplemented
         words = f"({self._words})" if len(self._parts) > 1 else self._words
