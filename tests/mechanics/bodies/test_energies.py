@@ -99,8 +99,10 @@ def test_a_rigid_motion_of_everything_changes_no_pair_energy(name):
     np.testing.assert_allclose(CASES[name][0](*map(jnp.asarray, moved(q))), CASES[name][0](*map(jnp.asarray, q)), rtol=1e-12)
 
 
-def along(direction, distance, turns=(np.eye(3), np.eye(3))):
-    return jnp.array([[0.1, 0.2, 0.3], np.array([0.1, 0.2, 0.3]) + distance * np.asarray(direction)]), jnp.array(turns)
+def along(direction, distance):
+    """Two bodies turned alike, one from the other in a direction."""
+    first = np.array([0.1, 0.2, 0.3])
+    return jnp.stack([first, first + distance * np.asarray(direction)]), jnp.stack([np.eye(3), np.eye(3)])
 
 
 def test_a_pair_head_to_tail_has_energy_minus_two():
