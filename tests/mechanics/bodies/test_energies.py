@@ -142,6 +142,22 @@ def test_numbers_take_the_precision_of_the_bodies():
     assert jax.eval_shape(noise, x, R).dtype == jnp.float32
 
 
+def test_data_may_be_whole_numbers_and_lists():
+    """Species that pick a strength from a table."""
+    table, q = jnp.array([[1.0, 2.0], [2.0, 5.0]]), tuple(map(jnp.asarray, scattered(COUNT)))
+    species = [0, 1, 1, 0, 1]
+    energy = bm.pair_potential(lambda a, b: table[a.data, b.data] * jnp.sin(b.x - a.x) @ (b.x - a.x), species)
+    plain = pairs(lambda i, j, r, *_: float(table[species[i], species[j]]) * np.sin(r) @ r)
+    np.testing.assert_allclose(energy(*q), plain(*map(np.asarray, q)), rtol=1e-12)
+
+
+def test_a_number_in_front_scales():
+    q = tuple(map(jnp.asarray, scattered(COUNT)))
+    for factor in (2, np.float64(2.0), jnp.asarray(2.0)):
+        np.testing.assert_allclose((factor * bm.soft_spheres())(*q), 2 * bm.soft_spheres()(*q))
+        np.testing.assert_allclose((bm.soft_spheres() * factor)(*q), 2 * bm.soft_spheres()(*q))
+
+
 def test_one_body_has_no_pairs():
     x, R = map(jnp.asarray, scattered(1))
     for energy in (bm.dipoles((1.0, 0.0, 0.0)), bm.soft_spheres(), bm.gay_berne(), bm.pair_potential(lambda a, b: a.x @ b.x)):
@@ -162,7 +178,7 @@ def test_one_body_has_no_pairs():
         (lambda q: bm.springs([[0, 1]], length=[1.0, 2.0]), ShapeError, "length must have shape"),
         (lambda q: bm.pair_potential(lambda a, b: a.x)(*q), ShapeError, "must return one number"),
         (lambda q: bm.pair_potential(lambda a: 0.0), ShapeError, r"function of \(a, b\)"),
-        (lambda q: bm.pair_potential(lambda a, b: a.data, np.ones(4))(*q), ShapeError, "data has shape"),
+        (lambda q: bm.pair_potential(lambda a, b: a.data, np.ones(4))(*q), ShapeError, "first axis is the 5 bodies"),
         (lambda q: bm.dipoles((0, 0, 1)) + bm.translation_noise(1.0), ShapeError, "potential was wanted, but a noise came"),
         (lambda q: bm.gravity(float("nan")), DomainError, "finite"),
     ],

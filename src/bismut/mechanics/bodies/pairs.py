@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import ShapeError
-from bismut.mechanics.bodies.arrays import per_body
 from bismut.mechanics.bodies.terms import Potential
 from bismut.mechanics.law import Law, law
 
@@ -63,8 +62,15 @@ def pair_potential(energy: Callable, data: Any = None) -> Potential:
 
 def placed_pairs(x, R, data) -> tuple[Placed, Placed]:
     """The two bodies of every pair."""
-    held = jax.tree.map(lambda leaf: per_body("data", leaf, x, np.shape(leaf)[1:]), data)
-    return each_pair(Placed(x, R, held))
+    return each_pair(Placed(x, R, jax.tree.map(lambda leaf: _held(leaf, x), data, is_leaf=lambda part: isinstance(part, list))))
+
+
+def _held(leaf, x):
+    """Data of all bodies as an array; whole numbers, such as species, stay whole."""
+    array = jnp.asarray(leaf)
+    if array.shape[:1] != x.shape[:1]:
+        raise ShapeError(f"data must hold arrays whose first axis is the {x.shape[0]} bodies, but shape {array.shape} came.")
+    return array.astype(x.dtype) if jnp.issubdtype(array.dtype, jnp.floating) else array
 
 
 def mapped(function: Law | None, a: Placed, b: Placed, t, parameters):

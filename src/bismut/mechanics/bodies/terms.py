@@ -22,6 +22,7 @@ class Terms:
     """Functions of (x, R), positions (K, 3) and orientations (K, 3, 3), that act together. `words` name them when printed."""
 
     kind = "term"
+    __array_ufunc__ = None  # a NumPy number in front scales the term and does not try to look into it
 
     def __init__(self, function: Callable, words: str | None = None):
         if isinstance(function, Terms) and not isinstance(function, type(self)):
