@@ -5,6 +5,7 @@ A plain function of a `State` is an observable. Those here also need the system 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import jax
 import jax.numpy as jnp
@@ -49,6 +50,7 @@ integrator_error = _booked("integrator_error", lambda ledger: ledger.error)  # w
 acceptance = _booked("acceptance", lambda ledger: ledger.accepted / jnp.maximum(ledger.steps, 1))  # accepted over tried steps
 
 
+@lru_cache  # the same object for the same name, so that a second run compiles nothing
 def momentum(name: str) -> Observable:
     """The momentum map of a symmetry named in the system."""
     return Observable(f"momentum({name!r})", lambda system, state, t: system.momentum_map(name, state))

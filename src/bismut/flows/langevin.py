@@ -187,8 +187,8 @@ class Langevin(Flow):
     def check_kicks(self) -> None:
         """Kick and drift need L = T(q, v) − U(q) and forces that do not see the velocity."""
         system = self.moving
-        q, zero, one = system.space.origin(system.dtype), system.space.zero(system.dtype), jnp.ones((), system.dtype)
-        if system.forced and depends(lambda v: system.force(q, v, one), zero):
+        q, zero = system.space.origin(system.dtype), system.space.zero(system.dtype)
+        if system.forced and depends(lambda v: system.force(q, v), zero):
             raise BismutError(
                 f"The force depends on the velocity, and a kick at fixed q does not know it. {self.splitting} cannot place it: "
                 "use splitting=GLA(bm.Midpoint), or friction= if the force is a friction."

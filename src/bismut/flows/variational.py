@@ -57,7 +57,7 @@ class Structure(NamedTuple):
         if self.constrained is None:
             return text
         band = self.constrained.band
-        return f"{text}; {len(band.order)} multipliers, {'dense' if band.full else f'banded with half-width {band.half}'}"
+        return f"{text}; multipliers: {len(band.order)}, {'dense' if band.full else f'banded with half-width {band.half}'}"
 
 
 class Variational(eqx.Module):

@@ -33,7 +33,7 @@ def coefficients(space: Space, given: Any, name: str, dtype, *, positive: bool) 
     return [_one(part, leaf.shape, name, dtype, positive) for part, leaf in zip(parts, leaves, strict=True)]
 
 
-def _one(part, shape: tuple[int, ...], name: str, dtype, positive: bool) -> Coefficient:
+def _one(part, shape, name: str, dtype, positive: bool) -> Coefficient:
     value = part if isinstance(part, Tracer) else np.asarray(part, float)
     matrix = value.ndim == len(shape) + 1 and value.shape == (*shape, *shape[-1:])
     if not matrix and not _fits(value.shape, shape):

@@ -9,15 +9,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from bismut.errors import DomainError, ShapeError
 from bismut.mechanics.coefficients import coefficients
 from bismut.mechanics.law import law
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
 from bismut.precision import real_type
-from bismut.spaces import SO3, Euclidean, Space
+from bismut.spaces import Space
 
 
 def mechanical(
@@ -49,15 +47,19 @@ def mechanical(
 
         cells = None
 
-        def kinetic(q, v, t, parameters):
+        def of_matrix(q, v, t, parameters):
             x = space.flatten(v)
             return 0.5 * x @ inertia(q, t=t, parameters=parameters) @ x
+
+        kinetic = of_matrix
     else:
         masses, cells = _masses(space, mass, dtype)
 
-        def kinetic(q, v, t, parameters):
+        def of_cells(q, v, t, parameters):
             del q, t, parameters
             return sum(_kinetic(m, w) for m, w in zip(masses, jax.tree.leaves(v), strict=True))
+
+        kinetic = of_cells
 
     def lagrangian(q, v, t, parameters):
         return kinetic(q, v, t, parameters) - U(q, t=t, parameters=parameters)
@@ -75,49 +77,6 @@ def mechanical(
         cells=cells,
         precision=precision,
     )
-
-
-def rigid_bodies(
-    *,
-    mass: Any,
-    inertia: Any,
-    potential: Callable | None = None,
-    noise: Callable | None = None,
-    force: Callable | None = None,
-    symmetries: Mapping[str, Symmetry] | None = None,
-    parameters: Any = None,
-    precision: str = "float64",
-) -> System:
-    """K rigid bodies on (ℝ³ × SO(3))^K: q = (x, R) with arrays (K, 3) and (K, 3, 3), v = (velocities, body angular velocities), both (K, 3).
-
-    mass (K,), principal moments of inertia (K, 3) or inertia matrices (K, 3, 3); potential and noise are functions of (x, R), force of
-    ((x, R), (v, w)).
-    """
-    mass, inertia = np.asarray(mass, float), np.asarray(inertia, float)
-    count = mass.shape[0] if mass.ndim == 1 else 0
-    if inertia.shape not in ((count, 3), (count, 3, 3)):
-        raise ShapeError(f"rigid_bodies needs mass (K,) and inertia (K, 3) or (K, 3, 3), but shapes {mass.shape} and {inertia.shape} came.")
-    moments = inertia if inertia.ndim == 2 else np.linalg.eigvalsh(inertia)
-    if (moments.sum(1, keepdims=True) - 2 * moments < -1e-9 * moments.sum(1, keepdims=True)).any():
-        raise DomainError(
-            "Principal moments of inertia satisfy I₁ + I₂ ≥ I₃ for every order, but some bodies here do not: no mass distribution has them."
-        )
-    return mechanical(
-        (Euclidean(3) * SO3()) ** count,
-        mass=(mass[:, None], inertia),
-        potential=_of_bodies("potential", potential),
-        noise=_of_bodies("noise", noise),
-        force=force,
-        symmetries=symmetries,
-        parameters=parameters,
-        precision=precision,
-    )
-
-
-def _of_bodies(name: str, function: Callable | None) -> Callable | None:
-    """A function of (x, R) as a function of q = (x, R)."""
-    inner = law(name, function, ("x", "R"))
-    return None if inner is None else (lambda q, t, parameters: inner(*q, t=t, parameters=parameters))
 
 
 def _kinetic(mass, v):
