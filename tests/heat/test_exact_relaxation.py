@@ -19,7 +19,7 @@ from tests.systems import bodies, heavy_top, plane, separable, vehicle
 H, KT = 0.37, 0.8
 MATRIX = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, -0.2], [0.0, -0.2, 0.7]])
 SINGULAR = np.outer([1.0, -1.0, 0.5], [1.0, -1.0, 0.5])
-FULL = (lambda a: a @ a.T)(np.random.default_rng(0).normal(size=(12, 12)))
+FULL = np.cov(np.random.default_rng(0).normal(size=(12, 40)))
 
 
 def turning(R):

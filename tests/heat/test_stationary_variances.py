@@ -1,7 +1,7 @@
 """Stationary variances of the Langevin oscillator, exact in h (unit mass, T = kT, friction γ, frequency ω).
 
-Each is within 4 standard errors of its formula, at three steps, with a standard error of at most 0.5 %. Two variances for six schemes at three steps: a
-false alarm has probability 0.2 %; the seed is fixed.
+Each is within 4 standard errors of its formula, at three steps, with a standard error of at most 0.5 %. Two variances for six schemes at three
+steps: a false alarm has probability 0.2 %; the seed is fixed.
 """
 
 import jax.numpy as jnp
