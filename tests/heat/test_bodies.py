@@ -14,8 +14,8 @@ TRAJECTORIES, RECORDS = 8_000, 10  # times three bodies: a standard error of 0.2
 def test_temperature_of_every_axis(name):
     """Six axes within 4 standard errors of 1; a false alarm for all five frictions has probability 0.2 %.
 
-    The bodies are heated from kT/2, so that a bath with a wrong covariance has time to show. Records are 0.6 apart: with these frictions p² forgets at a
-    rate of 5 or more, so they count as independent (a correlation of 5 % would make the true error 1.05 times the stated one).
+    The bodies are heated from kT/2, so that a bath with a wrong covariance has time to show. Records are 0.6 apart: with these frictions p² forgets
+    at a rate of 5 or more, so they count as independent (a correlation of 5 % would make the true error 1.05 times the stated one).
     """
     scheme = bm.Langevin(fluid(), KT, **FRICTIONS[name])
     start = scheme.start(start_point(), temperature=0.5 * KT)

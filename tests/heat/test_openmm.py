@@ -52,22 +52,17 @@ def compare(potential, space, places, theirs, *, step, steps, trajectories):
     ours, our_error = float(result["U"].mean[-1]), float(result["U"].stderr[-1])
     mean, error = theirs
     assert abs(ours - mean) < 4 * np.hypot(our_error, error), (ours, our_error, mean, error)
-    return ours
 
 
 def test_double_well():
-    """U = 4 (x² − 1)², step 0.12: both are a twentieth off the exact ⟨U⟩, together."""
+    """U = 4 (x² − 1)² with harmonic y and z, at a step of 0.12, two thirds of a radian of the fastest motion at the bottom."""
     step, copies = 0.12, 500
     force = openmm.CustomExternalForce("4*(x^2-1)^2 + 0.5*(y^2+z^2)")
     for i in range(copies):
         force.addParticle(i, [])
     values = openmm_energies([force], copies, np.tile([1.0, 0.0, 0.0], (copies, 1)), step, 1.0, 200, 10, 1) / copies
     potential = lambda q: 4 * (q[0] ** 2 - 1) ** 2 + 0.5 * (q[1] ** 2 + q[2] ** 2)
-    ours = compare(potential, bm.Euclidean(3), [1.0, 0.0, 0.0], mean_and_error(values), step=step, steps=400, trajectories=60_000)
-    x = np.linspace(-4, 4, 20_001)
-    weight = np.exp(-4 * (x**2 - 1) ** 2 / KT)
-    exact = np.sum(4 * (x**2 - 1) ** 2 * weight) / np.sum(weight) + KT
-    assert abs(ours / exact - 1) > 0.004  # a bias, so that agreement is not agreement with the truth
+    compare(potential, bm.Euclidean(3), [1.0, 0.0, 0.0], mean_and_error(values), step=step, steps=400, trajectories=60_000)
 
 
 def test_lennard_jones_cluster():
