@@ -1,8 +1,9 @@
 """Many trajectories: run, observed on the fly; and one kept whole."""
 
 from bismut.ensembles.observable import Observable, energy, kinetic_energy, momentum, temperature
+from bismut.ensembles.observers.report import Report
 from bismut.ensembles.outcome import Failure, Outcome
-from bismut.ensembles.result import Provenance, Result, Statistics
+from bismut.ensembles.result import Provenance, Result
 from bismut.ensembles.simulate import simulate
 from bismut.ensembles.trajectory import Trajectory, trajectory
 
@@ -11,8 +12,8 @@ __all__ = [
     "Observable",
     "Outcome",
     "Provenance",
+    "Report",
     "Result",
-    "Statistics",
     "Trajectory",
     "energy",
     "kinetic_energy",

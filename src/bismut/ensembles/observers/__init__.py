@@ -1,0 +1,1 @@
+"""Who looks on while a run goes on, in constant memory; one idea per file."""
