@@ -1,8 +1,22 @@
-"""Many trajectories: run, observed on the fly; and one kept whole."""
+"""Many trajectories: run, observed on the fly; one kept whole; averages that can be differentiated."""
 
+from bismut.ensembles.average import average
 from bismut.ensembles.observable import Observable, energy, kinetic_energy, momentum, temperature
-from bismut.ensembles.observers.report import Report
+from bismut.ensembles.observers import (
+    Observer,
+    Report,
+    Watcher,
+    autocorrelation,
+    extremes,
+    histogram,
+    mean_squared_displacement,
+    paths,
+    quantiles,
+    section,
+    time_average,
+)
 from bismut.ensembles.outcome import Failure, Outcome
+from bismut.ensembles.plan import Plan
 from bismut.ensembles.result import Provenance, Result
 from bismut.ensembles.simulate import simulate
 from bismut.ensembles.trajectory import Trajectory, trajectory
@@ -10,15 +24,27 @@ from bismut.ensembles.trajectory import Trajectory, trajectory
 __all__ = [
     "Failure",
     "Observable",
+    "Observer",
     "Outcome",
+    "Plan",
     "Provenance",
     "Report",
     "Result",
     "Trajectory",
+    "Watcher",
+    "autocorrelation",
+    "average",
     "energy",
+    "extremes",
+    "histogram",
     "kinetic_energy",
+    "mean_squared_displacement",
     "momentum",
+    "paths",
+    "quantiles",
+    "section",
     "simulate",
     "temperature",
+    "time_average",
     "trajectory",
 ]

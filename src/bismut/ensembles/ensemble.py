@@ -164,7 +164,7 @@ class Ensemble:
             raise KeyboardInterrupt("The run was interrupted before anything was complete.")
         outcome = Outcome(max(used), tuple(failures), stopped)
         times = self._begin_time() + self.step * np.asarray(record_steps(steps, self.every))
-        return self._reports(steps), self._final(finals), outcome, times
+        return self._reports(steps, max(used)), self._final(finals), outcome, times
 
     # One block.
 
@@ -236,10 +236,10 @@ class Ensemble:
     def _begin_time(self) -> float:
         return self.t0 + self.burn_in * self.step
 
-    def _reports(self, steps: int) -> dict[str, Report]:
+    def _reports(self, steps: int, trajectories: int) -> dict[str, Report]:
         found: dict[str, Report] = {}
         for i, (name, watcher) in enumerate(self.settings[0].watchers):
-            clock = Clock(self._begin_time(), self.step, watcher.every or self.every, steps)
+            clock = Clock(self._begin_time(), self.step, watcher.every or self.every, steps, trajectories)
             reports = [None if total is None else watcher.report(name, total[i], clock) for total in self._totals]
             found[name] = side_by_side(reports, self.axes) if self.axes else next(r for r in reports if r is not None)
         return found

@@ -16,9 +16,8 @@ from bismut.ensembles.observers.report import Report, Variables, component_axes,
 from bismut.ensembles.observers.watcher import Clock, Watcher
 
 
-def statistics(name: str, found: Moments, axis: tuple[str, ...], coordinates: dict[str, np.ndarray]) -> Variables:
+def statistics(name: str, found: Moments, axis: tuple[str, ...]) -> Variables:
     """mean, std, stderr, min, max and count of moments whose leading axes are named."""
-    del coordinates
     n = np.asarray(found.n)
     std = np.sqrt(found.second / np.maximum(n - 1, 1))
     axes = (*axis, *component_axes(name, n.shape[len(axis) :]))
@@ -63,7 +62,7 @@ class Records(Watcher):
 
     def report(self, name, summary, clock: Clock):
         times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))[: len(summary.n)]
-        variables = statistics(name, summary, ("time",), {})
+        variables = statistics(name, summary, ("time",))
         mean = variables["mean"][1]
         words = f"mean {short(mean[0])} at t = {times[0]:g}, {short(mean[-1])} at t = {times[-1]:g}"
         return Report(name, variables, {"time": times}, words)

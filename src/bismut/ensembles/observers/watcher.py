@@ -46,12 +46,13 @@ class Setting(eqx.Module):
 
 
 class Clock(NamedTuple):
-    """When a watcher looked, for its report."""
+    """When a watcher looked, and at how many trajectories, for its report."""
 
     begin: float
     h: float
     every: int
     steps: int
+    trajectories: int
 
 
 class Watcher(eqx.Module):
