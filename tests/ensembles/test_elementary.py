@@ -37,4 +37,3 @@ def test_beyond_it_is_the_library(name):
     function, library = getattr(elementary, name), getattr(jnp, name)
     np.testing.assert_array_equal(jax.jit(function)(x), jax.jit(library)(x))
     assert np.isnan(jax.jit(function)(jnp.array([jnp.inf, jnp.nan, 1.0]))).tolist() == [True, True, False]
-

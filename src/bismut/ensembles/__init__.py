@@ -1,7 +1,17 @@
 """Many trajectories: run, observed on the fly; one kept whole; averages that can be differentiated."""
 
 from bismut.ensembles.average import average
-from bismut.ensembles.observable import Observable, energy, kinetic_energy, momentum, temperature
+from bismut.ensembles.observable import (
+    Observable,
+    acceptance,
+    energy,
+    heat,
+    integrator_error,
+    kinetic_energy,
+    momentum,
+    temperature,
+    work,
+)
 from bismut.ensembles.observers import (
     Observer,
     Report,
@@ -32,11 +42,14 @@ __all__ = [
     "Result",
     "Trajectory",
     "Watcher",
+    "acceptance",
     "autocorrelation",
     "average",
     "energy",
     "extremes",
+    "heat",
     "histogram",
+    "integrator_error",
     "kinetic_energy",
     "mean_squared_displacement",
     "momentum",
@@ -47,4 +60,5 @@ __all__ = [
     "temperature",
     "time_average",
     "trajectory",
+    "work",
 ]

@@ -9,7 +9,7 @@ import numpy as np
 from jax.core import Tracer
 
 from bismut.errors import DegenerateError, DomainError, ShapeError
-from bismut.mechanics import Maxwell, Scheme, State
+from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Index, Wiener, words
 from bismut.spaces import Point
 
@@ -58,6 +58,8 @@ def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
             raise ShapeError(f"start is {jnp.asarray(leaf).dtype}, but the system works in {dtype}. scheme.start(...) gives the right one.")
     if not scheme.system.separable and scheme.system.has_lagrangian:
         _check_regular(scheme, start, batch)
+    if scheme.system.constraints:
+        constraint.check_start(scheme.system, start, batch)
     return _one_axis(batch)
 
 
@@ -73,8 +75,9 @@ def one_start(start: State | Maxwell, path: Wiener, trajectory: int, batch: tupl
         raise DomainError(f"trajectory must be a whole number ≥ 0, but {trajectory!r} came.")
     if batch and trajectory >= batch[0]:
         raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was asked for.")
-    pick = lambda tree: jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], tree) if batch else tree
-    return start.draw(path, words(trajectory), pick(start.q)) if isinstance(start, Maxwell) else pick(start)
+    if isinstance(start, Maxwell):
+        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, np.array([trajectory]), batch))
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], start) if batch else start
 
 
 def many_starts(start: State | Maxwell, path: Wiener, trajectories: np.ndarray, batch: tuple[int, ...]) -> State:

@@ -29,10 +29,27 @@ class Observable:
 
 energy = Observable("energy", lambda system, state, t: system.energy(state, t))
 kinetic_energy = Observable("kinetic_energy", lambda system, state, t: system.kinetic_energy(state, t))
-temperature = Observable("temperature", lambda system, state, t: 2 * system.kinetic_energy(state, t) / system.space.dim)
+temperature = Observable("temperature", lambda system, state, t: 2 * system.kinetic_energy(state, t) / system.freedom)
 
 
-@cache
+def _booked(name: str, read: Callable) -> Observable:
+    """An entry of the ledger of a trajectory."""
+
+    def entry(system, state, t):
+        if state.ledger is None:
+            raise BismutError(f"{name} is read from the ledger of a trajectory, but the start has none. Make it with scheme.start(..., ledger=True).")
+        return read(state.ledger)
+
+    return Observable(name, entry)
+
+
+heat = _booked("heat", lambda ledger: ledger.heat)  # energy taken from the bath since the start
+work = _booked("work", lambda ledger: ledger.work)  # done by potentials that change in time, forces and stochastic potentials
+integrator_error = _booked("integrator_error", lambda ledger: ledger.error)  # what is left of ΔH
+acceptance = _booked("acceptance", lambda ledger: ledger.accepted / jnp.maximum(ledger.steps, 1))  # accepted over tried steps
+
+
+@cache  # the same object for the same name, so that a second run compiles nothing
 def momentum(name: str) -> Observable:
     """The momentum map of a symmetry named in the system."""
     return Observable(f"momentum({name!r})", lambda system, state, t: system.momentum_map(name, state))

@@ -44,10 +44,17 @@ def _with(scheme: Scheme, name: str, value) -> Scheme:
     if isinstance(parameters, Mapping) and name in parameters:
         number = jnp.broadcast_to(jnp.asarray(value, scheme.system.dtype), jnp.shape(parameters[name]))
         return eqx.tree_at(lambda s: s.system.parameters[name], scheme, number)
-    held = getattr(scheme, name, None)
-    if isinstance(held, jax.Array | np.ndarray | float):
-        return eqx.tree_at(lambda s: getattr(s, name), scheme, jnp.broadcast_to(jnp.asarray(value, scheme.system.dtype), jnp.shape(held)))
-    known = [*(parameters if isinstance(parameters, Mapping) else ()), *(n for n, v in vars(scheme).items() if isinstance(v, jax.Array | float))]
+    number = _number(scheme, name)
+    if number is not None:
+        return eqx.tree_at(lambda s: _number(s, name), scheme, jnp.broadcast_to(jnp.asarray(value, scheme.system.dtype), jnp.shape(number)))
+    known = [*(parameters if isinstance(parameters, Mapping) else ()), *(n for n in vars(scheme) if _number(scheme, n) is not None)]
     raise DomainError(
         f"There is no parameter {name!r} to sweep. {nearest(name, known)} A system has those given as parameters={{...}} that its functions ask for."
     )
+
+
+def _number(scheme: Scheme, name: str) -> Any:
+    """A number that the scheme holds under this name, itself or as the `value` of a part."""
+    held = getattr(scheme, name, None)
+    held = getattr(held, "value", held)
+    return held if isinstance(held, jax.Array | np.ndarray | float) else None

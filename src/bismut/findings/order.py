@@ -81,7 +81,7 @@ def convergence(
     dW = noise * fine_increments(scheme, Wiener(seed), time / finest, finest, trajectories)
 
     def run(s: Scheme, n: int) -> State:
-        return final_states(s, start, jnp.asarray(time / n, s.system.dtype), jnp.asarray(coarsened(dW, n)), jnp.asarray(n))
+        return final_states(s, start, jnp.asarray(time / n, s.system.dtype), jnp.asarray(coarsened(dW, n)[..., : s.channels]), jnp.asarray(n))
 
     exact = run(reference, finest)
     errors = np.array([float(distance(scheme.space, run(scheme, n), exact)) for n in levels])

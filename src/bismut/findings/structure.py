@@ -2,6 +2,7 @@
 
 In the frame of velocities at a state the canonical form is Ω = ⟨δp₂, η₁⟩ − ⟨δp₁, η₂⟩ + ⟨p, [η₁, η₂]⟩. A step with tangent map T, from the frame at
 z0 to that at z1, is symplectic when TᵀΩ₁T = Ω₀. On a space without a group structure the bracket is that of the frame, found by differentiation.
+Under constraints phase space is T*{g = 0}: both sides are compared on a basis of the directions that keep g(q) = 0 and G(q) v(q, p) = 0.
 """
 
 import jax
@@ -10,6 +11,7 @@ from jaxtyping import Array, Float
 
 from bismut.flows import flow
 from bismut.mechanics import Scheme, State
+from bismut.mechanics.constraint import rate
 from bismut.spaces import Space
 
 
@@ -46,10 +48,30 @@ def volume_factor(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0
 def step_structure(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """Symplectic defect and volume factor from one tangent map, and the size of the numbers they are made of: round-off is measured by it."""
     T, arrived = tangent_map(scheme, state, h, dW, t)
-    before, after = symplectic_form(scheme.space, state), symplectic_form(scheme.space, arrived)
-    # det Ω = 1 in the frame of velocities, so the factor is |det T|.
-    size = jnp.maximum(1.0, jnp.max(jnp.abs(T))) ** 2 * jnp.maximum(1.0, jnp.max(jnp.abs(after)))
-    return jnp.max(jnp.abs(T.T @ after @ T - before)), jnp.abs(jnp.linalg.det(T)), size
+    basis = tangent_basis(scheme, state, t)
+    moved = T @ basis
+    before = basis.T @ symplectic_form(scheme.space, state) @ basis
+    Omega = symplectic_form(scheme.space, arrived)
+    after = moved.T @ Omega @ moved
+    # The volume form is a power of Ω, so the factor is the root of a ratio of determinants.
+    volume = jnp.sqrt(jnp.abs(jnp.linalg.det(after) / jnp.linalg.det(before)))
+    size = jnp.maximum(1.0, jnp.max(jnp.abs(T))) ** 2 * jnp.maximum(1.0, jnp.max(jnp.abs(Omega)))
+    return jnp.max(jnp.abs(after - before)), volume, size
+
+
+def tangent_basis(scheme: Scheme, state: State, t=0.0) -> Float[Array, "z d"]:
+    """Directions of phase space, as columns: all of them, or under constraints an orthonormal basis of those that keep g and its rate zero."""
+    system, space = scheme.system, scheme.space
+    n = space.dim
+    if not system.constraints:
+        return jnp.eye(2 * n, dtype=state_dtype(state))
+
+    def hold(z):
+        q, p = space.move(state.q, space.unflatten(z[:n])), space.unflatten(z[n:])
+        return jnp.concatenate([system.constraint(q), rate(system, q, system.velocity(q, p, t))])
+
+    slope = jax.jacfwd(hold)(jnp.concatenate([jnp.zeros(n, state_dtype(state)), space.flatten(state.p)]))
+    return jnp.linalg.svd(slope, full_matrices=True)[2][2 * system.constraints :].T
 
 
 def state_dtype(state: State):

@@ -13,14 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.actions import Action
+from bismut.actions import Action, Verlet
 from bismut.ensembles import trajectory
 from bismut.ensembles.checks import check_start, check_step, one_start
 from bismut.errors import BismutError, nearest
 from bismut.findings.order import Convergence, convergence
 from bismut.findings.structure import step_structure
-from bismut.flows import RungeKutta4, Variational, action_differential
+from bismut.flows import Flow, Langevin, Metropolised, RungeKutta4, Variational, action_differential
 from bismut.mechanics import Scheme, State
+from bismut.mechanics.constraint import jacobian, rate
 from bismut.noise import Wiener, words
 
 _STEPS = 200  # of the trajectory along which conservation is measured
@@ -84,21 +85,45 @@ def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = T
     claimed = claims.symplectic and conservative
     limit = 5e4 * eps * scale
     findings.append(_at_most("symplectic defect", defect, limit, claimed, "max |TᵀΩT − Ω| of one step"))
-    findings.append(_at_most("phase volume", abs(volume - 1), limit, claimed, f"|det − 1| of one step (factor {volume:.12g})"))
+    findings.append(_volume(scheme, volume, step, limit, claimed))
     run = trajectory(scheme, state, step=step, steps=_STEPS, path=path)
     findings += [_noether(scheme, name, run.states, eps, claims.momentum_maps and conservative) for name in system.symmetries]
+    if system.constraints:
+        findings += _constraints(scheme, run.states, eps)
     if isinstance(scheme, Action):
         findings.append(_stationary(scheme, run.states, path, step, eps))
     solved = bool(np.all(run.solve.converged))
     worst, most = float(np.max(run.solve.residual)), int(np.max(run.solve.iterations))
     findings.append(Finding("solve", worst, np.inf, solved, f"largest residual of {_STEPS} steps, at most {most} iterations each"))
-    if order and system.has_lagrangian:
+    if order and system.has_lagrangian and claims.order is not None:
         findings += _orders(scheme, state, step, seed)
     return Report(scheme.title, float(step), tuple(findings))
 
 
 def _at_most(law: str, measured: float, limit: float, claimed: bool, words: str) -> Finding:
     return Finding(law, measured, limit, measured <= limit if claimed else None, f"{words}; {f'limit {limit:.1g}' if claimed else 'not claimed'}")
+
+
+def _volume(scheme: Scheme, volume: float, step: float, limit: float, claimed: bool) -> Finding:
+    """One for a symplectic step; e^{−h tr ΓM⁻¹} for a bath whose friction is the same everywhere."""
+    if isinstance(scheme, Langevin) and not isinstance(scheme.splitting, Metropolised) and scheme.schedule is None:
+        shrinking = scheme.friction.contraction(scheme.system)
+        if shrinking is not None:
+            words = f"|det − e^(−h tr ΓM⁻¹)| of one step (factor {volume:.12g})"
+            return _at_most("phase volume", abs(volume - float(np.exp(-step * shrinking))), limit, not scheme.moving.forced, words)
+    return _at_most("phase volume", abs(volume - 1), limit, claimed, f"|det − 1| of one step (factor {volume:.12g})")
+
+
+def _constraints(scheme: Scheme, states: State, eps: float) -> list[Finding]:
+    """g(q) and its rate along a noisy trajectory."""
+    system = scheme.system
+    off = jax.jit(jax.vmap(lambda s: (system.constraint(s.q), rate(system, s.q, system.velocity(s.q, s.p)))))(states)
+    size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves((states.q, states.p)))
+    laws = (("constraints", "largest |g(q)|"), ("rate of constraints", "largest |G v|"))
+    return [
+        _at_most(law, float(jnp.max(jnp.abs(values))), 1e3 * eps * size**2, True, f"{words} in {_STEPS} noisy steps")
+        for (law, words), values in zip(laws, off, strict=True)
+    ]
 
 
 def _noether(scheme: Scheme, name: str, states: State, eps: float, claimed: bool) -> Finding:
@@ -138,16 +163,28 @@ def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: f
             "action stationary", float("nan"), np.inf, None, "not measured: an explicit force sees the momentum, which a path of points does not show"
         )
     size = float(jnp.max(jnp.abs(scheme.space.flatten(jax.tree.map(lambda leaf: leaf[0], states.p))))) + 1.0
-    slope = float(jnp.max(jnp.abs(jax.jit(lambda q: action_differential(scheme, q, h, dW))(states.q))))
+    slopes = np.asarray(jax.jit(lambda q: action_differential(scheme, q, h, dW))(states.q))
+    if scheme.system.constraints:
+        inner = jax.tree.map(lambda leaf: leaf[1:-1], states.q)
+        slopes = _tangential(slopes, np.asarray(jax.jit(jax.vmap(lambda q: jacobian(scheme.system, q)))(inner)))
+    slope = float(np.abs(slopes).max())
     return _at_most("action stationary", slope, 1e3 * eps * size / step, True, "largest |d𝔊| along a computed path")
 
 
+def _tangential(slopes: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """The part of covectors that multipliers of the constraints cannot take up."""
+    normal = np.swapaxes(np.linalg.qr(np.swapaxes(G, 1, 2))[0], 1, 2)
+    return slopes - np.einsum("kci,kc->ki", normal, np.einsum("kci,ki->kc", normal, slopes))
+
+
 def _orders(scheme: Scheme, state: State, step: float, seed: int) -> list[Finding]:
-    reference, claims = RungeKutta4(scheme.system), scheme.claims
+    # A scheme cannot have noise and no noise at once: with all normals zero, a bath is plain friction.
+    system, claims = scheme.damped if isinstance(scheme, Langevin) else scheme.system, scheme.claims
+    reference = Verlet(system) if system.constraints else RungeKutta4(system)
     # The same shapes for both measurements, so that each scheme is compiled once.
     common = {"time": 16 * step, "levels": (16, 32, 64), "seed": seed, "finest": 1024, "trajectories": 64}
     found = [_slope("order", claims.order, "slope without noise", convergence(scheme, reference, state, noise=0.0, **common), state)]
-    if scheme.channels:
+    if scheme.channels and claims.strong_order is not None:
         words = "slope on one Brownian path, 64 trajectories"
         found.append(_slope("strong order", claims.strong_order, words, convergence(scheme, reference, state, **common), state))
     return found
@@ -174,11 +211,16 @@ def explain(scheme: Scheme) -> str:
     """In words and formulas: the action, what is solved for and how, what it costs, and what the scheme claims."""
     system, claims = scheme.system, scheme.claims
     lines = [f"{scheme.title} on {scheme.space}: {system.space.dim} degrees of freedom, {scheme.channels} Wiener processes"]
+    if isinstance(scheme, Flow):
+        lines += scheme.details()
     if isinstance(scheme, Action):
         structure = Variational(scheme).structure()
         lines += [f"  action       {formula}" for formula in _formulas(scheme)]
         lines.append(f"  unknown      the velocity v of the step, {system.space.dim} components; q1 = q0 ⊕ h v, p1 = D₂S_d + f⁺")
-        lines.append(f"  solve        p0 = −D₁S_d(q0, q0 ⊕ h v) − f⁻: {structure.words}")
+        if system.constraints:
+            lines.append(f"  constraints  {system.constraints} multipliers Λ with g(q1) = 0, then p1 + G(q1)ᵀΛ′ with G v = 0")
+        pull = " + G(q0)ᵀΛ" if system.constraints else ""
+        lines.append(f"  solve        p0{pull} = −D₁S_d(q0, q0 ⊕ h v) − f⁻: {structure.words}")
         lines.append(f"  cost         {structure.cells.width} tangents of the residual and one block solve per iteration")
         if system.forced:
             when = "explicit, with the velocity at the start of the step" if scheme.explicit_force else "with the velocity of the step"

@@ -2,14 +2,22 @@
 
 from bismut.flows.comparison import EulerMaruyama, ImplicitEulerMaruyama, RungeKutta4
 from bismut.flows.flow import Advances, Flow, flow
+from bismut.flows.langevin import Langevin
 from bismut.flows.path import action_differential, action_sum, discrete_symplectic_form, end_momenta, euler_lagrange, noether_momenta
+from bismut.flows.splitting import ABOBA, BAOAB, GLA, OBABO, Metropolised
 from bismut.flows.variational import Solve, Structure, Variational
 
 __all__ = [
+    "ABOBA",
+    "BAOAB",
+    "GLA",
+    "OBABO",
     "Advances",
     "EulerMaruyama",
     "Flow",
     "ImplicitEulerMaruyama",
+    "Langevin",
+    "Metropolised",
     "RungeKutta4",
     "Solve",
     "Structure",

@@ -2,7 +2,12 @@
 
     solve   p0 = −D₁S_d(q0, q0 ⊕ h v) − f⁻   for v,      then   q1 = q0 ⊕ h v,   p1 = D₂S_d(q0, q1) + f⁺
 
-The unknown is the velocity. How the equation is solved is found out from the action itself, by asking what its derivatives depend on:
+Under constraints g(q) = 0 the nodes carry multipliers (increments, of size √h), and the new momentum is projected:
+
+    solve   p0 + G(q0)ᵀΛ = −D₁S_d − f⁻,   g(q1) = 0   for v and Λ,      then   p1 ← p1 + G(q1)ᵀΛ′   with   G(q1) v(q1, p1) = 0
+
+For the trapezoid action this is RATTLE. The unknown is the velocity. How the equation is solved is found out from the action itself, by asking
+what its derivatives depend on:
 
     linear     ∂(residual)/∂v does not depend on v: one correction is exact (explicit schemes on ℝⁿ end here)
     cells      the potential part of −D₁S does not depend on v: only T couples components, and it falls into cells
@@ -19,8 +24,10 @@ from jaxtyping import Array, Bool, Float, Int
 from bismut.actions import Action
 from bismut.flows.legendre import momenta
 from bismut.mechanics import State, newton
+from bismut.mechanics.constraint import covector, project
 from bismut.mechanics.dependence import affine, depends
-from bismut.mechanics.newton import Cells
+from bismut.mechanics.newton import Cells, Layout
+from bismut.mechanics.saddle import Saddle, saddle
 from bismut.precision import cast
 
 
@@ -37,11 +44,20 @@ class Structure(NamedTuple):
 
     linear: bool
     cells: Cells
+    constrained: Saddle | None = None
+
+    @property
+    def layout(self) -> Layout:
+        return self.cells if self.constrained is None else self.constrained
 
     @property
     def words(self) -> str:
         blocks = " and ".join(f"{count} of size {size}" for count, size in self.cells.runs)
-        return f"{'linear, one exact correction' if self.linear else 'Newton'}; blocks: {blocks}"
+        text = f"{'linear, one exact correction' if self.linear else 'Newton'}; blocks: {blocks}"
+        if self.constrained is None:
+            return text
+        band = self.constrained.band
+        return f"{text}; multipliers: {len(band.order)}, {'dense' if band.full else f'banded with half-width {band.half}'}"
 
 
 class Variational(eqx.Module):
@@ -56,11 +72,16 @@ class Variational(eqx.Module):
         v_force = system.velocity(state.q, state.p, t) if system.forced and action.explicit_force else None
         target = space.flatten(state.p)
 
+        n = space.dim
+
         def both(x):
-            v = space.unflatten(x)
+            v = space.unflatten(x[:n])
             q1 = space.move(state.q, v, h)
             p0, p1 = momenta(action, state.q, q1, v, h, dW, t, v_force)
-            return space.flatten(p0) - target, q1, p1
+            short = space.flatten(p0) - target
+            if system.constraints:
+                short = jnp.concatenate([short - covector(system, state.q, x[n:]), system.constraint(q1)])
+            return short, q1, p1
 
         structure = self.structure()
         # A correction that moves no coordinate of q1 by more than a few units in the last place is round-off.
@@ -68,12 +89,17 @@ class Variational(eqx.Module):
         floor = 16 * jnp.finfo(system.dtype).eps * reach / jnp.abs(h)
         # Where the momentum gives a velocity by a linear map, it is O(h) away from the one sought: one iteration less than from rest.
         near = system.separable and not structure.linear
-        guess = jax.lax.stop_gradient(space.flatten(system.velocity(state.q, state.p, t))) if near else jnp.zeros_like(target)
-        root = newton.solve(lambda x: both(x)[0], guess, structure.cells, structure.linear, floor)
+        guess = jax.lax.stop_gradient(space.flatten(system.velocity(state.q, state.p, t))) if near else jnp.zeros(n, system.dtype)
+        guess = jnp.concatenate([guess, jnp.zeros(system.constraints, system.dtype)])
+        root = newton.solve(lambda x: both(x)[0], guess, structure.layout, structure.linear, floor)
         residual, q1, p1 = both(root.x)
+        converged = root.converged
+        if system.constraints:
+            p1, projection = project(system, q1, p1, t + h)
+            converged = converged & projection.converged
         size = jnp.max(jnp.abs(residual))
-        new = cast(State(q1, p1), system.dtype)
-        return new, Solve(size, root.converged, root.iterations)
+        new = cast(State(q1, p1, state.ledger), system.dtype)
+        return new, Solve(size, converged, root.iterations)
 
     def structure(self) -> Structure:
         """How the step equation can be solved, read off its jaxpr."""
@@ -85,11 +111,13 @@ class Variational(eqx.Module):
 
         def residual(x):
             v = space.unflatten(x)
-            return space.flatten(momenta(action, q, space.move(q, v, one), v, one, dW, one, v_force)[0])
+            q1 = space.move(q, v, one)
+            return space.flatten(momenta(action, q, q1, v, one, dW, one, v_force)[0]), system.constraint(q1)
 
         linear = affine(residual, x)
         splits = system.separable and (action.explicit_force or not system.forced) and self._potential_is_explicit()
-        return Structure(linear, system.cells if splits else newton.dense(space.dim))
+        cells = system.cells if splits else newton.dense(space.dim)
+        return Structure(linear, cells, saddle(cells, system.touches) if system.constraints else None)
 
     def _potential_is_explicit(self) -> bool:
         """Whether the potential part S_U of the action leaves the equation alone: S_U free of v, and ∂S_U/∂q0 free of q1."""

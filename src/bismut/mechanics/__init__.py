@@ -1,26 +1,75 @@
 """What moves: systems, their symmetries and their states."""
 
-from bismut.mechanics.mechanical import mechanical, rigid_bodies
+from bismut.mechanics.bodies import (
+    Body,
+    Noise,
+    Placed,
+    Potential,
+    body,
+    dipoles,
+    gay_berne,
+    gravity,
+    harmonic_trap,
+    orientation_noise,
+    pair_indices,
+    pair_noise,
+    pair_potential,
+    points_of,
+    principal_axes,
+    rigid_bodies,
+    soft_box,
+    soft_spheres,
+    springs,
+    stack_bodies,
+    translation_noise,
+    uniform_field,
+    with_forces,
+)
+from bismut.mechanics.heat import thermalize
+from bismut.mechanics.mechanical import mechanical
 from bismut.mechanics.scheme import Claims, Maxwell, Scheme
 from bismut.mechanics.state import Ledger, State, blank_ledger
 from bismut.mechanics.symmetry import Symmetry, left_rotation, left_rotations, right_rotation, symmetry, translation, translations
 from bismut.mechanics.system import System
 
 __all__ = [
+    "Body",
     "Claims",
     "Ledger",
     "Maxwell",
+    "Noise",
+    "Placed",
+    "Potential",
     "Scheme",
     "State",
     "Symmetry",
     "System",
     "blank_ledger",
+    "body",
+    "dipoles",
+    "gay_berne",
+    "gravity",
+    "harmonic_trap",
     "left_rotation",
     "left_rotations",
     "mechanical",
+    "orientation_noise",
+    "pair_indices",
+    "pair_noise",
+    "pair_potential",
+    "points_of",
+    "principal_axes",
     "right_rotation",
     "rigid_bodies",
+    "soft_box",
+    "soft_spheres",
+    "springs",
+    "stack_bodies",
     "symmetry",
+    "thermalize",
     "translation",
+    "translation_noise",
     "translations",
+    "uniform_field",
+    "with_forces",
 ]

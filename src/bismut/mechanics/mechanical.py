@@ -9,14 +9,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from bismut.errors import DomainError, ShapeError
+from bismut.mechanics.coefficients import coefficients
 from bismut.mechanics.law import law
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
 from bismut.precision import real_type
-from bismut.spaces import SO3, Euclidean, Space
+from bismut.spaces import Space
 
 
 def mechanical(
@@ -26,11 +25,12 @@ def mechanical(
     potential: Callable | None = None,
     noise: Callable | None = None,
     force: Callable | None = None,
+    constraint: Callable | None = None,
     symmetries: Mapping[str, Symmetry] | None = None,
     parameters: Any = None,
     precision: str = "float64",
 ) -> System:
-    """L = ½⟨v, M v⟩ − U(q).
+    """L = ½⟨v, M v⟩ − U(q), perhaps with constraints g(q) = 0.
 
     mass: for each array of the velocity (a tuple on a product) a number, an array of the velocity's shape (or one that broadcasts to it), or
     symmetric matrices, of the velocity's shape with its last axis repeated: (n, n) for one body, (K, n, n) for K; or a function mass(q) that returns
@@ -45,62 +45,38 @@ def mechanical(
         inertia = law("mass", mass, ("q",))
         assert inertia is not None
 
+        cells = None
+
         def of_matrix(q, v, t, parameters):
             x = space.flatten(v)
-            return 0.5 * x @ inertia(q, t=t, parameters=parameters) @ x - U(q, t=t, parameters=parameters)
+            return 0.5 * x @ inertia(q, t=t, parameters=parameters) @ x
 
-        return System(space, of_matrix, noise, force, symmetries, parameters=parameters, potential=bare, precision=precision)
+        kinetic = of_matrix
+    else:
+        masses, cells = _masses(space, mass, dtype)
 
-    masses, cells = _masses(space, mass, dtype)
+        def of_cells(q, v, t, parameters):
+            del q, t, parameters
+            return sum(_kinetic(m, w) for m, w in zip(masses, jax.tree.leaves(v), strict=True))
 
-    def of_cells(q, v, t, parameters):
-        kinetic = sum(_kinetic(m, w) for m, w in zip(masses, jax.tree.leaves(v), strict=True))
-        return kinetic - U(q, t=t, parameters=parameters)
+        kinetic = of_cells
 
-    return System(space, of_cells, noise, force, symmetries, parameters=parameters, potential=bare, cells=cells, precision=precision)
+    def lagrangian(q, v, t, parameters):
+        return kinetic(q, v, t, parameters) - U(q, t=t, parameters=parameters)
 
-
-def rigid_bodies(
-    *,
-    mass: Any,
-    inertia: Any,
-    potential: Callable | None = None,
-    noise: Callable | None = None,
-    force: Callable | None = None,
-    symmetries: Mapping[str, Symmetry] | None = None,
-    parameters: Any = None,
-    precision: str = "float64",
-) -> System:
-    """K rigid bodies on (ℝ³ × SO(3))^K: q = (x, R) with arrays (K, 3) and (K, 3, 3), v = (velocities, body angular velocities), both (K, 3).
-
-    mass (K,), principal moments of inertia (K, 3) or inertia matrices (K, 3, 3); potential and noise are functions of (x, R), force of
-    ((x, R), (v, w)).
-    """
-    mass, inertia = np.asarray(mass, float), np.asarray(inertia, float)
-    count = mass.shape[0] if mass.ndim == 1 else 0
-    if inertia.shape not in ((count, 3), (count, 3, 3)):
-        raise ShapeError(f"rigid_bodies needs mass (K,) and inertia (K, 3) or (K, 3, 3), but shapes {mass.shape} and {inertia.shape} came.")
-    moments = inertia if inertia.ndim == 2 else np.linalg.eigvalsh(inertia)
-    if (moments.sum(1, keepdims=True) - 2 * moments < -1e-9 * moments.sum(1, keepdims=True)).any():
-        raise DomainError(
-            "Principal moments of inertia satisfy I₁ + I₂ ≥ I₃ for every order, but some bodies here do not: no mass distribution has them."
-        )
-    return mechanical(
-        (Euclidean(3) * SO3()) ** count,
-        mass=(mass[:, None], inertia),
-        potential=_of_bodies("potential", potential),
-        noise=_of_bodies("noise", noise),
-        force=force,
-        symmetries=symmetries,
+    return System(
+        space,
+        lagrangian,
+        noise,
+        force,
+        symmetries,
+        constraint=constraint,
         parameters=parameters,
+        potential=bare,
+        kinetic=kinetic,
+        cells=cells,
         precision=precision,
     )
-
-
-def _of_bodies(name: str, function: Callable | None) -> Callable | None:
-    """A function of (x, R) as a function of q = (x, R)."""
-    inner = law(name, function, ("x", "R"))
-    return None if inner is None else (lambda q, t, parameters: inner(*q, t=t, parameters=parameters))
 
 
 def _kinetic(mass, v):
@@ -109,28 +85,9 @@ def _kinetic(mass, v):
     return 0.5 * jnp.sum(mass * v * v)
 
 
-def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:
-    """Whether an array broadcasts to a shape without changing it."""
-    return len(shape) <= len(into) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(into), strict=False))
-
-
 def _masses(space: Space, mass, dtype) -> tuple[list, tuple[int, ...]]:
     """The mass of each array of the velocity, and the sizes of the cells it couples."""
     leaves = jax.tree.leaves(jax.eval_shape(space.zero))
-    given = list(mass) if isinstance(mass, tuple | list) and len(leaves) > 1 else [mass] * len(leaves)
-    if len(given) != len(leaves):
-        raise ShapeError(f"mass must have {len(leaves)} entries on {space}, but {len(given)} came.")
-    masses, cells = [], []
-    for one, leaf, cell in zip(given, leaves, space.cells(), strict=True):
-        value = np.asarray(one, float)
-        matrix = value.ndim == len(leaf.shape) + 1 and value.shape == (*leaf.shape, *leaf.shape[-1:])
-        if not matrix and not _fits(value.shape, leaf.shape):
-            raise ShapeError(f"mass has shape {value.shape}, but the velocity it belongs to has shape {leaf.shape}.")
-        if not np.isfinite(value).all():
-            raise DomainError(f"mass must be finite, but {value} came.")
-        smallest = np.linalg.eigvalsh(value).min() if matrix else value.min()
-        if smallest <= 0 or (matrix and not np.allclose(value, np.swapaxes(value, -1, -2))):
-            raise DomainError(f"mass must be positive{' definite and symmetric' if matrix else ''}, but {value.tolist()} came.")
-        masses.append(jnp.asarray(value, dtype))
-        cells.append(leaf.shape[-1] if matrix else cell)
-    return masses, tuple(cells)
+    masses = coefficients(space, mass, "mass", dtype, positive=True)
+    cells = [leaf.shape[-1] if one.matrix else cell for one, leaf, cell in zip(masses, leaves, space.cells(), strict=True)]
+    return [one.value for one in masses], tuple(cells)

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import BismutError, DegenerateError, DomainError
-from bismut.mechanics import newton
-from bismut.mechanics.state import State
+from bismut.mechanics import constraint as holonomic
+from bismut.mechanics import small
+from bismut.mechanics.state import Ledger, State, blank_ledger
 from bismut.mechanics.system import System
 from bismut.noise import Index, Stream, Wiener
 from bismut.precision import cast
@@ -59,10 +60,14 @@ class Scheme(eqx.Module):
         momentum: Velocity | None = None,
         temperature: float | None = None,
         t: float = 0.0,
+        project: bool = False,
+        ledger: bool = False,
     ) -> "State | Maxwell":
         """A start state from a velocity or a momentum, or Maxwell momenta at kT = temperature, drawn afresh for each trajectory.
 
         Leading axes of q and velocity or momentum are a batch: one start per trajectory. `t` is the time of the start, where L depends on it.
+        Under constraints a start off the surface is refused; `project` brings it there, point and momentum. With `ledger` the trajectory keeps books:
+        heat, work and accepted steps, which `bm.heat`, `bm.work` and `bm.acceptance` read.
         """
         given = {"velocity": velocity, "momentum": momentum, "temperature": temperature}
         chosen = [name for name, value in given.items() if value is not None]
@@ -71,9 +76,9 @@ class Scheme(eqx.Module):
         dtype = self.system.dtype
         q = _arranged(q, self.space.origin(dtype))
         batch = self.space.check(q, "start.q")
-        q = cast(q, dtype)
+        q = self._onto_constraints(cast(q, dtype), batch, project)
         if temperature is not None:
-            return Maxwell(self.system, q, temperature)
+            return Maxwell(self.system, q, temperature, ledger)
         vector = cast(_arranged(given[chosen[0]], self.space.zero(dtype)), dtype)
         batched = self.space.check_velocity(vector, f"start.{chosen[0]}")
         if batch and batched and batch != batched:
@@ -81,14 +86,42 @@ class Scheme(eqx.Module):
         full = batch or batched
         q, vector = _spread(q, full, batch), _spread(vector, full, batched)
         if momentum is not None:
-            return State(q, vector)
+            return self._along_constraints(State(q, vector, self._books(ledger, full)), full, project, t)
         legendre = lambda q, v: self.system.momentum(q, v, t)
         for _ in full:
             legendre = jax.vmap(legendre)
         p = legendre(q, vector)
         if not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(p)):
             raise DegenerateError("∂L/∂v is not finite at the start: the velocity lies outside the domain of the Lagrangian.")
-        return State(q, p)
+        return self._along_constraints(State(q, p, self._books(ledger, full)), full, project, t)
+
+    def _books(self, wanted: bool, batch: tuple[int, ...]) -> Ledger | None:
+        return blank_ledger(self.system.dtype, batch) if wanted else None
+
+    def _onto_constraints(self, q: Point, batch: tuple[int, ...], wanted: bool) -> Point:
+        system = self.system
+        if not system.constraints or not wanted:
+            return q
+        holonomic.check_independent(system, jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], q))
+        find = lambda q: holonomic.nearest_point(system, q)
+        for _ in batch:
+            find = jax.vmap(find)
+        point, root = jax.jit(find)(q)
+        if not np.asarray(root.converged).all():
+            raise DomainError("No point with g = 0 was found near start.q. Give one that is closer to the constraints.")
+        return point
+
+    def _along_constraints(self, state: State, batch: tuple[int, ...], wanted: bool, t) -> State:
+        system = self.system
+        if not system.constraints:
+            return state
+        if wanted:
+            along = lambda q, p: holonomic.project(system, q, p, t)[0]
+            for _ in batch:
+                along = jax.vmap(along)
+            state = State(state.q, jax.jit(along)(state.q, state.p), state.ledger)
+        holonomic.check_start(system, state, batch)
+        return state
 
 
 class Maxwell(eqx.Module):
@@ -97,13 +130,16 @@ class Maxwell(eqx.Module):
     system: System
     q: Point
     temperature: Any
+    ledger: bool = eqx.field(static=True)
 
-    def __init__(self, system: System, q: Point, temperature):
+    def __init__(self, system: System, q: Point, temperature, ledger: bool = False):
         if np.shape(temperature) != () or not np.isfinite(temperature) or temperature <= 0:
             raise DomainError(f"temperature must be positive and finite, one number kT, but {temperature} came.")
         if not system.quadratic:
             raise BismutError("Maxwell momenta need a kinetic energy that is quadratic in the velocity. Give momentum= instead.")
-        self.system, self.q = system, q
+        self.system, self.q, self.ledger = system, q, ledger
+        if system.constraints:
+            holonomic.check_start(system, *_at_rest(system, q))
         self.temperature = jnp.asarray(temperature, system.dtype)
 
     def draw(self, path: Wiener, trajectory: Index, q: Point) -> State:
@@ -111,17 +147,27 @@ class Maxwell(eqx.Module):
         system = self.system
         normals = path.normals(trajectory, system.space.dim, Stream.start, system.dtype)
         spread = system.space.unflatten(jnp.sqrt(self.temperature) * mass_root(system, q, normals))
-        return State(q, add(system.momentum(q, system.space.zero(system.dtype)), spread))
+        p = add(system.momentum(q, system.space.zero(system.dtype)), spread)
+        # The projection of a Maxwell momentum is one for the motion on the surface.
+        p = holonomic.project(system, q, p)[0] if system.constraints else p
+        return State(q, p, blank_ledger(system.dtype) if self.ledger else None)
+
+
+def _at_rest(system: System, q: Point) -> tuple[State, tuple[int, ...]]:
+    """Points with the momentum of rest, and their batch axes."""
+    batch = system.space.check(q, "start.q")
+    rest = lambda q: system.momentum(q, system.space.zero(system.dtype))
+    for _ in batch:
+        rest = jax.vmap(rest)
+    return State(q, rest(q)), batch
 
 
 def mass_root(system: System, q: Point, z):
     """C z with C Cᵀ = M(q), so that C z is a Maxwell momentum at kT = 1 for standard normal z."""
-    space, zero = system.space, system.space.zero(system.dtype)
-    push = lambda x: space.flatten(jax.jvp(lambda v: system.momentum(q, v), (zero,), (space.unflatten(x),))[1])
     parts, start = [], 0
-    for matrix, (count, size) in zip(newton.blocks(push, system.cells, system.dtype), system.cells.runs, strict=True):
+    for matrix, (count, size) in zip(system.mass_cells(q), system.cells.runs, strict=True):
         part = z[start : start + count * size].reshape(count, size)
-        parts.append(jnp.ravel(jnp.einsum("cij,cj->ci", jnp.linalg.cholesky(matrix), part)))
+        parts.append(jnp.ravel(jnp.einsum("cij,cj->ci", jax.vmap(small.cholesky)(matrix), part)))
         start += count * size
     return jnp.concatenate(parts)
 

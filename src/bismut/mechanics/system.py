@@ -1,9 +1,10 @@
 """A mechanical system: what nature does.
 
-    S = ∫ L(q, v) dt + Σ γ_i(q) ∘ dW_i + ⟨p, dq/dt − v⟩ dt ,       plus the virtual work of a force F(q, v)
+    S = ∫ L(q, v) dt + Σ γ_i(q) ∘ dW_i + ⟨p, dq/dt − v⟩ dt + ⟨dΛ, g(q)⟩ ,       plus the virtual work of a force F(q, v)
 
-A space, a Lagrangian, stochastic potentials and perhaps a force; energy, momentum, the Legendre transform both ways and the momentum maps of
-its symmetries are derived. Wrong shapes, a Lagrangian that is not a number and a degenerate one are refused here, before anything runs.
+A space, a Lagrangian, stochastic potentials and perhaps a force and constraints g(q) = 0; energy, momentum, the Legendre transform both ways
+and the momentum maps of its symmetries are derived. Wrong shapes, a Lagrangian that is not a number and a degenerate one are refused here, before
+anything runs.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import BismutError, DegenerateError, ShapeError, nearest
+from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import newton
 from bismut.mechanics.dependence import affine
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.newton import Cells
+from bismut.mechanics.saddle import Touches
 from bismut.mechanics.state import State
 from bismut.mechanics.symmetry import Symmetry
 from bismut.precision import cast, real_type
-from bismut.spaces import Point, Space, Velocity, pair
+from bismut.spaces import Point, Space, Velocity, add, pair
 
 Scalar = Float[Array, ""]
 
@@ -38,6 +41,7 @@ class System(eqx.Module):
     lagrangian  L(q, v), one number
     noise       γ(q), one value per Wiener process, as one array
     force       F(q, v), a covector with the structure of a velocity
+    constraint  g(q), one value per constraint, as one array; the motion keeps g = 0
     symmetries  names and actions whose momentum maps one wants to see
     parameters  numbers (any tree of arrays) given to those functions that name an argument `parameters`
     cells       sizes of the blocks into which ∂L/∂v falls, one per array of the velocity; known for `mechanical` systems
@@ -45,13 +49,18 @@ class System(eqx.Module):
 
     space: Space = eqx.field(static=True)
     parameters: Any
+    dissipation: Any  # None, or (system, q, v, t) ↦ the force that balances heat
     _lagrangian: Law | None = eqx.field(static=True)
     _noise: Law | None = eqx.field(static=True)
     _force: Law | None = eqx.field(static=True)
+    _constraint: Law | None = eqx.field(static=True)
     _symmetries: tuple[tuple[str, Symmetry], ...] = eqx.field(static=True)
     _potential: Law | None = eqx.field(static=True)
+    _kinetic: Law | None = eqx.field(static=True)
     _cells: tuple[int, ...] | None = eqx.field(static=True)
     channels: int = eqx.field(static=True)
+    constraints: int = eqx.field(static=True)
+    touches: Touches = eqx.field(static=True)
     precision: str = eqx.field(static=True)
 
     def __init__(
@@ -62,8 +71,10 @@ class System(eqx.Module):
         force: Callable | None = None,
         symmetries: Mapping[str, Symmetry] | None = None,
         *,
+        constraint: Callable | None = None,
         parameters: Any = None,
         potential: Callable | None = None,
+        kinetic: Callable | None = None,
         cells: tuple[int, ...] | None = None,
         channels: int | None = None,
         precision: str = "float64",
@@ -74,13 +85,18 @@ class System(eqx.Module):
         self.space = space
         self.precision = precision
         self.parameters = cast(parameters, dtype)
+        self.dissipation = None
         self._lagrangian = law("lagrangian", lagrangian, ("q", "v"))
         self._noise = law("noise", noise, ("q",))
         self._force = law("force", force, ("q", "v"))
+        self._constraint = law("constraint", constraint, ("q",))
         self._potential = law("potential", potential, ("q",))
+        self._kinetic = law("kinetic", kinetic, ("q", "v"))
         self._symmetries = tuple((symmetries or {}).items())
         self._cells = cells
-        self.channels = self._count_channels(channels)
+        self.channels = self._count("noise", self._noise, channels or 0, channels)
+        self.constraints = self._count("constraint", self._constraint, 0, None)
+        self.touches = holonomic.touches(self) if self.constraints else ()
         self._check()
 
     # What the user wrote.
@@ -95,7 +111,7 @@ class System(eqx.Module):
 
     @property
     def forced(self) -> bool:
-        return self._force is not None
+        return self._force is not None or self.dissipation is not None
 
     @property
     def has_lagrangian(self) -> bool:
@@ -112,18 +128,23 @@ class System(eqx.Module):
         return self._call(self._lagrangian, q, v, t=t)
 
     def potential(self, q: Point, t=0.0) -> Scalar:
-        """U(q) of a system written as L = T − U."""
+        """U(q) of a system written as L = T − U; of any other, −L at rest."""
         if self._potential is None:
-            raise BismutError("The potential is known only for systems made with mechanical(...) or rigid_bodies(...).")
+            return -self.lagrangian(q, self.space.zero(self.dtype), t)
         return self._call(self._potential, q, t=t)
+
+    def constraint(self, q: Point) -> Float[Array, " k"]:
+        """g(q), zero all along the motion."""
+        return jnp.zeros(0, self.dtype) if self._constraint is None else self._call(self._constraint, q, t=0.0)
 
     def noise(self, q: Point, t=0.0) -> Float[Array, " m"]:
         """γ(q), one value per Wiener process."""
         return jnp.zeros(self.channels, self.dtype) if self._noise is None else self._call(self._noise, q, t=t)
 
     def force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
-        """F(q, v)."""
-        return self.space.zero(self.dtype) if self._force is None else self._call(self._force, q, v, t=t)
+        """F(q, v), with the dissipation that balances heat, if any."""
+        force = self.space.zero(self.dtype) if self._force is None else self._call(self._force, q, v, t=t)
+        return force if self.dissipation is None else add(force, self.dissipation(self, q, v, t))
 
     def _call(self, function: Law, *arguments, t):
         return function(*arguments, t=t, parameters=self.parameters)
@@ -162,11 +183,22 @@ class System(eqx.Module):
         v = space.zero(self.dtype) if v is None else v
         return jax.jacfwd(lambda x: space.flatten(self.momentum(q, space.unflatten(x), t)))(space.flatten(v))
 
+    def mass_cells(self, q: Point, t=0.0) -> list[Float[Array, "count size size"]]:
+        """The blocks of ∂²L/∂v² at rest, for each run of cells."""
+        space, zero = self.space, self.space.zero(self.dtype)
+        push = lambda x: space.flatten(jax.jvp(lambda v: self.momentum(q, v, t), (zero,), (space.unflatten(x),))[1])
+        return newton.blocks(push, self.cells, self.dtype)
+
     def momentum_map(self, name: str, state: State) -> Float[Array, ...]:
         """J(q, p) of a named symmetry."""
         if name not in self.symmetries:
             raise BismutError(f"This system has no symmetry {name!r}. {nearest(name, self.symmetries)}")
         return self.symmetries[name].momentum(self.space, state.q, state.p)
+
+    @property
+    def freedom(self) -> int:
+        """Degrees of freedom that the constraints leave."""
+        return self.space.dim - self.constraints
 
     @property
     def cells(self) -> Cells:
@@ -198,6 +230,29 @@ class System(eqx.Module):
         minus = Law("lagrangian", lambda q, v, t, parameters: -potential(q, t=t, parameters=parameters), ("t", "parameters"))
         return self._changed(_lagrangian=minus)
 
+    def without_potential(self) -> System:
+        """The same constraints with L = T alone, and neither noise nor force: free motion."""
+        if self._kinetic is None:
+            whole = self._lagrangian
+            assert whole is not None
+
+            def kinetic(q, v, t, parameters):
+                at_rest = self.space.zero(self.dtype)
+                return whole(q, v, t=t, parameters=parameters) - whole(q, at_rest, t=t, parameters=parameters)
+
+            free = Law("kinetic", kinetic, ("t", "parameters"))
+        else:
+            free = self._kinetic
+        nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
+        return self._changed(_lagrangian=free, _potential=nothing, _noise=None, _force=None, dissipation=None, channels=0)
+
+    def without_noise(self) -> System:
+        return self._changed(_noise=None, channels=0)
+
+    def with_dissipation(self, dissipation: Any) -> System:
+        """The same system with a force (system, q, v, t) ↦ covector that balances heat, beside its own."""
+        return self._changed(dissipation=dissipation)
+
     def _changed(self, **fields) -> System:
         """A copy with other fields, not checked again."""
         new = object.__new__(System)
@@ -207,16 +262,18 @@ class System(eqx.Module):
 
     # Refusals.
 
-    def _count_channels(self, channels: int | None) -> int:
-        if self._noise is None:
-            return channels or 0
-        shape = self._shape_of(self._noise, self.space.origin(self.dtype))
-        if isinstance(shape, tuple) and len(shape) == 1 and (channels is None or shape == (channels,)):
+    def _count(self, name: str, function: Law | None, without: int, wanted: int | None) -> int:
+        """How many values the noise or the constraint has."""
+        if function is None:
+            return without
+        shape = self._shape_of(function, self.space.origin(self.dtype))
+        if isinstance(shape, tuple) and len(shape) == 1 and (wanted is None or shape == (wanted,)):
             return shape[0]
         came = f"shape {shape}" if isinstance(shape, tuple) else shape
-        wanted = "(m,)" if channels is None else f"({channels},)"
+        size = "(m,)" if wanted is None else f"({wanted},)"
+        what, letter = ("Wiener process", "γ") if name == "noise" else ("constraint", "g")
         raise ShapeError(
-            f"noise must return one array {wanted}, one value γ_i(q) per Wiener process, but it returned {came}. Write jnp.array([γ_1, ...])."
+            f"{name} must return one array {size}, one value {letter}_i(q) per {what}, but it returned {came}. Write jnp.array([{letter}_1, ...])."
         )
 
     def _shape_of(self, function: Law, *arguments):
@@ -245,6 +302,10 @@ class System(eqx.Module):
                 raise ShapeError(
                     f"force must return a covector shaped like a velocity {jax.tree.map(jnp.shape, want)}, but {jax.tree.map(jnp.shape, got)} came."
                 )
+        if self._constraint is not None and "t" in self._constraint.wants:
+            raise BismutError("constraint names an argument t, but constraints that move are not supported: g must be a function of q.")
+        if self.constraints >= self.space.dim:
+            raise BismutError(f"{self.constraints} constraints leave nothing that could move on {self.space}, which has {self.space.dim} dimensions.")
         for name, symmetry in self._symmetries:
             if not isinstance(symmetry, Symmetry):
                 raise ShapeError(f"symmetries[{name!r}] must be a symmetry such as left_rotation((0, 0, 1)), but {type(symmetry).__name__} came.")

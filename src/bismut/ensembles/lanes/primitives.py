@@ -232,8 +232,8 @@ STRUCTURAL: dict[str, Callable] = {
 def regrouped(flat: list, like: list) -> list[np.ndarray]:
     """Lanes in a row as lane arrays of the given shapes."""
     out, k = [], 0
-    for leaf in like:
-        n = int(np.prod(jnp.shape(leaf)))
-        out.append(filled((n,), lambda i, k=k: flat[k + i[0]]).reshape(jnp.shape(leaf)))
+    for shape in map(jnp.shape, like):
+        n = int(np.prod(shape))
+        out.append(filled((n,), lambda i, k=k: flat[k + i[0]]).reshape(shape))
         k += n
     return out

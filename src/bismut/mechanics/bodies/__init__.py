@@ -1,0 +1,39 @@
+"""Many rigid bodies: what they are, how they act on each other, and what shakes them."""
+
+from bismut.mechanics.bodies.dipole import dipoles, uniform_field
+from bismut.mechanics.bodies.elongated import gay_berne
+from bismut.mechanics.bodies.fields import gravity, harmonic_trap, soft_box
+from bismut.mechanics.bodies.forces import with_forces
+from bismut.mechanics.bodies.noises import orientation_noise, pair_noise, translation_noise
+from bismut.mechanics.bodies.pairs import Placed, pair_indices, pair_potential
+from bismut.mechanics.bodies.rigid import rigid_bodies
+from bismut.mechanics.bodies.shapes import Body, body, points_of, principal_axes, stack_bodies
+from bismut.mechanics.bodies.spheres import soft_spheres
+from bismut.mechanics.bodies.spring import springs
+from bismut.mechanics.bodies.terms import Noise, Potential
+
+__all__ = [
+    "Body",
+    "Noise",
+    "Placed",
+    "Potential",
+    "body",
+    "dipoles",
+    "gay_berne",
+    "gravity",
+    "harmonic_trap",
+    "orientation_noise",
+    "pair_indices",
+    "pair_noise",
+    "pair_potential",
+    "points_of",
+    "principal_axes",
+    "rigid_bodies",
+    "soft_box",
+    "soft_spheres",
+    "springs",
+    "stack_bodies",
+    "translation_noise",
+    "uniform_field",
+    "with_forces",
+]

@@ -1,0 +1,64 @@
+"""Elongated or flat bodies (Gay and Berne, J. Chem. Phys. 74, 3316 (1981)).
+
+    U = Σ_{i<j} 4 ε(u, w, n) [ ρ⁻¹² − ρ⁻⁶ ],      ρ = (r − σ(u, w, n) + σ₀)/σ₀
+
+with u, w the axes of the two bodies in space, n = r/|r|, and
+
+    g(χ) = 1 − (χ/2) [ (n·u + n·w)²/(1 + χ u·w) + (n·u − n·w)²/(1 − χ u·w) ]
+    σ = σ₀ g(χ)^(−1/2),                               χ  = (κ² − 1)/(κ² + 1)
+    ε = ε₀ [1 − χ²(u·w)²]^(−ν/2) g(χ′)^μ,             χ′ = (κ′^(1/μ) − 1)/(κ′^(1/μ) + 1)
+
+κ is length over breadth, κ′ the depth of the well side by side over that end to end, for parallel bodies. For κ = κ′ = 1 this is the Lennard-Jones
+energy. Bodies that overlap so far that r < σ − σ₀ have no energy: the well is meant to be met from outside.
+"""
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from bismut.mechanics.bodies.arrays import numbers, turned, vectors
+from bismut.mechanics.bodies.pairs import each_pair, separation
+from bismut.mechanics.bodies.terms import Potential
+
+
+def gay_berne(
+    elongation: Any = 3.0,
+    well_ratio: Any = 5.0,
+    breadth: Any = 1.0,
+    depth: Any = 1.0,
+    mu: Any = 2.0,
+    nu: Any = 1.0,
+    axis: Any = (0.0, 0.0, 1.0),
+) -> Potential:
+    """U = Σ_{i<j} 4ε [ρ⁻¹² − ρ⁻⁶], ρ = (r − σ + σ₀)/σ₀, with ε and σ as the module says.
+
+    elongation  κ, length over breadth; below 1 for discs
+    well_ratio  κ′, side by side over end to end
+    breadth     σ₀, a length
+    depth       ε₀, an energy
+    mu, nu      exponents of the well's depth
+    axis        the long axis in the body, (3,) for all bodies or (K, 3); only its direction counts
+    """
+    kappa, ratio = numbers("elongation", elongation, positive=True), numbers("well_ratio", well_ratio, positive=True)
+    sigma0, epsilon0 = numbers("breadth", breadth, positive=True), numbers("depth", depth)
+    mu, nu, axis = numbers("mu", mu, positive=True), numbers("nu", nu), vectors("axis", axis)
+    chi = (kappa**2 - 1) / (kappa**2 + 1)
+    chi_well = (ratio ** (1 / mu) - 1) / (ratio ** (1 / mu) + 1)
+
+    def U(x, R):
+        real = lambda value: jnp.asarray(value, x.dtype)
+        along = turned("axis", axis, x, R)
+        u, w = each_pair(along / jnp.linalg.norm(along, axis=-1, keepdims=True))
+        r, r2 = separation(x)
+        distance = jnp.sqrt(r2)
+        nu_, nw, uw = jnp.sum(r * u, -1) / distance, jnp.sum(r * w, -1) / distance, jnp.sum(u * w, -1)
+
+        def g(c):
+            return 1 - 0.5 * c * ((nu_ + nw) ** 2 / (1 + c * uw) + (nu_ - nw) ** 2 / (1 - c * uw))
+
+        sigma = real(sigma0) / jnp.sqrt(g(real(chi)))
+        epsilon = real(epsilon0) * (1 - (real(chi) * uw) ** 2) ** real(-0.5 * nu) * g(real(chi_well)) ** real(mu)
+        six = (real(sigma0) / (distance - sigma + real(sigma0))) ** 6
+        return jnp.sum(4 * epsilon * six * (six - 1))
+
+    return Potential(U, "Gay–Berne")

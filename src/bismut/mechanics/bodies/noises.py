@@ -1,0 +1,63 @@
+"""Stochastic potentials of bodies.
+
+    translation_noise   γ_ia  = s x_ia                3K  processes: forces with covariance s² 1 per unit time on every body
+    orientation_noise   γ_iab = s_b (R_i)_ab          9K  processes: body torques with covariance diag(s₂²+s₃², s₁²+s₃², s₁²+s₂²)
+    pair_noise          γ_ijn = w_n(i seen from j)    n K(K−1)/2 processes
+
+The first two shake bodies from outside. The third depends on relative configurations alone: each process pushes two bodies with opposite forces, and
+turns them with torques that make up for the couple of these, so total momentum and total angular momentum stay what they are on every
+path, as in dissipative particle dynamics without its friction.
+
+They act together as `translation_noise(...) + pair_noise(...)`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+
+from bismut.mechanics.bodies.arrays import numbers, per_body
+from bismut.mechanics.bodies.pairs import Placed, mapped, placed_pairs
+from bismut.mechanics.bodies.terms import Noise
+from bismut.mechanics.law import law
+
+
+def translation_noise(strength: Any) -> Noise:
+    """γ = s x_i, three for each body: white forces in space.
+
+    strength  s, in force · √time: one number, (3,) for the axes of space, or (K, 1) or (K, 3) for bodies that differ
+    """
+    strength = numbers("strength", strength)
+    return Noise(lambda x, R: jnp.ravel(per_body("strength", strength, x, (3,)) * x), "translation noise")
+
+
+def orientation_noise(strength: Any) -> Noise:
+    """γ = s_b (R_i)_ab, nine for each body: white torques.
+
+    In body axes they have the covariance diag(s₂²+s₃², s₁²+s₃², s₁²+s₂²), whatever the orientation; 2s² for equal s. (A torque noise with a constant
+    body-fixed vector is not the differential of a potential on SO(3).)
+
+    strength  s, in torque · √time: one number, (3,) for the axes of the body, or (K, 1) or (K, 3) for bodies that differ
+    """
+    strength = numbers("strength", strength)
+    return Noise(lambda x, R: jnp.ravel(per_body("strength", strength, x, (3,))[:, None, :] * R), "orientation noise")
+
+
+def pair_noise(amplitude: Callable, data: Any = None) -> Noise:
+    """γ = w(a, b) for every pair: one value, or several as an array, each with a Wiener process of its own.
+
+    The pair is handed over as seen from its first body, a.x = 0 and a.R = 1, so that w cannot but depend on relative configuration: b.x is where b
+    lies and b.R how it is turned, in the axes of a. `data` as in `pair_potential`. In energy · √time. For example
+
+        pair_noise(lambda a, b: 0.3 * jnp.exp(-b.x @ b.x))                    kicks along the line of centres
+        pair_noise(lambda a, b: 0.1 * b.R[2, 2] / (1 + b.x @ b.x))            and torques that turn the third axes of the two
+    """
+    w = law("The pair noise", amplitude, ("a", "b"))
+
+    def gamma(x, R, t, parameters):
+        a, b = placed_pairs(x, R, data)
+        seen = Placed(jnp.einsum("pji,pj->pi", a.R, b.x - a.x), jnp.einsum("pji,pjk->pik", a.R, b.R), b.data)
+        here = Placed(jnp.zeros_like(seen.x), jnp.broadcast_to(jnp.eye(3, dtype=x.dtype), seen.R.shape), a.data)
+        return jnp.ravel(mapped(w, here, seen, t, parameters))
+
+    return Noise(gamma, f"pair noise {getattr(amplitude, '__name__', 'w')}".replace("<lambda>", "w"))

@@ -1,0 +1,122 @@
+"""Many rigid bodies.
+
+    L = Σ_i ½ M_i |v_i|² + ½ w_i·I_i w_i − U(x, R)        on (ℝ³ × SO(3))^K
+
+with x_i the centre of mass of body i, R_i its orientation (from body axes to axes of space) and w_i its angular velocity in the body. The bodies
+are arrays, x (K, 3) and R (K, 3, 3), and the kinetic energy falls into single coordinates and single bodies: explicit for positions, three
+unknowns for the rotation of each body, and never a system of 6K equations.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from bismut.errors import DomainError, ShapeError
+from bismut.mechanics.bodies import forces as own
+from bismut.mechanics.law import law
+from bismut.mechanics.mechanical import mechanical
+from bismut.mechanics.symmetry import Symmetry
+from bismut.mechanics.system import System
+from bismut.precision import cast, real_type
+from bismut.spaces import SO3, Euclidean
+
+_SINGULAR = 1e-12  # smallest over largest moment: below it a moment is the round-off of a zero
+
+
+def rigid_bodies(
+    *,
+    mass: Any,
+    inertia: Any,
+    potential: Callable | None = None,
+    forces: Callable | None = None,
+    torque_frame: str = "space",
+    check_forces: bool = True,
+    noise: Callable | None = None,
+    force: Callable | None = None,
+    constraint: Callable | None = None,
+    symmetries: Mapping[str, Symmetry] | None = None,
+    parameters: Any = None,
+    precision: str = "float64",
+) -> System:
+    """K rigid bodies on (ℝ³ × SO(3))^K: q = (x, R) with arrays (K, 3) and (K, 3, 3), v = (velocities, body angular velocities), both (K, 3).
+
+    mass          (K,)
+    inertia       principal moments (K, 3), or matrices (K, 3, 3) about the centre of mass in body axes; `body(points, masses)` finds them
+    potential     U(x, R), an energy: a function, or ready-made ones added up, as dipoles(...) + soft_spheres(...)
+    forces        the derivatives of U, if you have them: forces(x, R) returns (force, torque), both (K, 3), forces in the axes of space, torques
+                  about centres of mass in the axes of torque_frame, "space" or "body". Compared with U at a random point unless check_forces is False
+    noise         γ(x, R), one value per Wiener process: a function, or translation_noise(...) + orientation_noise(...) + pair_noise(...)
+    force         what is not in the potential: F((x, R), (v, w)) returns (forces in space, torques in the body)
+    constraint    g(x, R), one value per constraint, kept at zero: joints between bodies, anchors
+    symmetries, parameters, precision   as for System
+    """
+    mass, inertia = _inertia(mass, inertia)
+    count, dtype = len(mass), real_type(precision)
+    space = (Euclidean(3) * SO3()) ** count
+    if forces is not None:
+        if potential is None:
+            raise ShapeError("forces came without a potential, but the energy needs it: give potential=U(x, R) as well.")
+        given = cast(parameters, dtype)
+        potential, plain = own.with_forces(potential, forces, torque_frame), potential
+        if check_forces:
+            own.check_forces(plain, forces, cast(space.random(jax.random.key(0)), dtype), torque_frame, parameters=given)
+    return mechanical(
+        space,
+        mass=(mass[:, None], inertia),
+        potential=_of_bodies("potential", potential),
+        noise=_of_bodies("noise", noise),
+        force=force,
+        constraint=_of_points(constraint),
+        symmetries=symmetries,
+        parameters=parameters,
+        precision=precision,
+    )
+
+
+def _of_bodies(name: str, function: Callable | None) -> Callable | None:
+    """A function of (x, R) as a function of q = (x, R)."""
+    inner = law(name, function, ("x", "R"))
+    return None if inner is None else (lambda q, t, parameters: inner(*q, t=t, parameters=parameters))
+
+
+def _of_points(function: Callable | None) -> Callable | None:
+    """A constraint of (x, R) as one of q = (x, R); it does not move, so time is not offered."""
+    inner = law("constraint", function, ("x", "R"))
+    if inner is None:
+        return None
+    if "t" in inner.wants:
+        raise ShapeError("constraint names an argument t, but constraints that move are not supported: g must be a function of (x, R).")
+    return lambda q, parameters: inner(*q, t=0.0, parameters=parameters)
+
+
+def _inertia(mass: Any, inertia: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Masses and inertias that some distribution of mass has, or an error that names the bodies that do not."""
+    mass, inertia = np.asarray(mass, float), np.asarray(inertia, float)
+    count = mass.shape[0] if mass.ndim == 1 else 0
+    if count == 0 or inertia.shape not in ((count, 3), (count, 3, 3)):
+        raise ShapeError(f"rigid_bodies needs mass (K,) and inertia (K, 3) or (K, 3, 3), but shapes {mass.shape} and {inertia.shape} came.")
+    if not (np.isfinite(mass).all() and np.isfinite(inertia).all() and (mass > 0).all()):
+        raise DomainError(f"rigid_bodies needs positive masses and finite inertias, but mass {mass.tolist()} and inertia {inertia.tolist()} came.")
+    if inertia.ndim == 3 and not np.allclose(inertia, np.swapaxes(inertia, 1, 2)):
+        raise DomainError(f"Inertia matrices are symmetric, but {inertia.tolist()} came.")
+    moments = inertia if inertia.ndim == 2 else np.linalg.eigvalsh(inertia)
+    flat = moments.min(1) <= _SINGULAR * np.abs(moments).max(1)
+    if flat.any():
+        which = int(np.argmax(flat))
+        raise DomainError(
+            f"All three moments of inertia must be positive, but body {which} has {moments[which].tolist()}: turning about the axis of a zero "
+            "moment costs nothing, so momentum does not determine velocity. Describe a linear molecule by its centre and a unit vector instead, "
+            "mechanical(Euclidean(6), ...) with the constraint |u|² = 1, or give the thin axis a small moment of its own; a point mass needs no "
+            "orientation: mechanical(Euclidean(3) ** K, ...)."
+        )
+    total = moments.sum(1)
+    odd = total - 2 * moments.max(1) < -1e-9 * total
+    if odd.any():
+        which = int(np.argmax(odd))
+        raise DomainError(
+            f"Principal moments of inertia satisfy I₁ + I₂ ≥ I₃ for every order, but body {which} has {moments[which].tolist()}: no distribution "
+            "of mass has them. body(points, masses) finds the moments of a point cloud."
+        )
+    return mass, inertia

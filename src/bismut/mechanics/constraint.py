@@ -1,0 +1,128 @@
+"""Holonomic constraints g(q) = 0 and their hidden half, G(q) v = 0.
+
+    Gᵀλ = d⟨λ, g⟩,        p ← p + Gᵀλ   with   G v(q, p + Gᵀλ) = 0,        q ← q ⊕ v   with   M v = Gᵀλ,  g(q ⊕ v) = 0
+
+The momenta that belong to motion on the surface are those with G v = 0; the second formula is the projection onto them, orthogonal in the kinetic
+energy, the third brings a nearby point to the surface by the shortest way in the same sense.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bismut.errors import DegenerateError, DomainError
+from bismut.mechanics import newton
+from bismut.mechanics.newton import Root
+from bismut.mechanics.saddle import Touches, saddle
+from bismut.mechanics.state import State
+from bismut.spaces import Point, Velocity
+
+if TYPE_CHECKING:
+    from bismut.mechanics.system import System
+
+TOLERANCE = 1e-9  # how far off the surface a start may lie; a step brings it to round-off
+
+
+def covector(system: System, q: Point, multipliers: Float[Array, " k"]) -> Float[Array, " n"]:
+    """Gᵀλ as one vector."""
+    space = system.space
+    along = lambda e: system.constraint(space.nudge(q, e)) @ multipliers
+    return space.flatten(jax.grad(along)(space.zero(system.dtype)))
+
+
+def rate(system: System, q: Point, v: Velocity) -> Float[Array, " k"]:
+    """G v, how fast the constraints are being left."""
+    space = system.space
+    return jax.jvp(lambda e: system.constraint(space.nudge(q, e)), (space.zero(system.dtype),), (v,))[1]
+
+
+def project(system: System, q: Point, p: Velocity, t=0.0) -> tuple[Velocity, Root]:
+    """The momentum without its part against the constraints, and how it was found."""
+    space, target, n = system.space, system.space.flatten(p), system.space.dim
+
+    def residual(x):
+        v = space.unflatten(x[:n])
+        kept = space.flatten(system.momentum(q, v, t)) - target - covector(system, q, x[n:])
+        return jnp.concatenate([kept, rate(system, q, v)])
+
+    guess = jnp.zeros(n + system.constraints, system.dtype)
+    root = newton.solve(residual, guess, saddle(system.cells, system.touches), linear=system.quadratic)
+    return space.unflatten(target + covector(system, q, root.x[n:])), root
+
+
+def nearest_point(system: System, q: Point) -> tuple[Point, Root]:
+    """The point with g = 0 reached from q along M v = Gᵀλ."""
+    space, n = system.space, system.space.dim
+    at_rest = space.flatten(system.momentum(q, space.zero(system.dtype)))
+
+    def residual(x):
+        v = space.unflatten(x[:n])
+        pull = space.flatten(system.momentum(q, v)) - at_rest - covector(system, q, x[n:])
+        return jnp.concatenate([pull, system.constraint(space.move(q, v))])
+
+    root = newton.solve(residual, jnp.zeros(n + system.constraints, system.dtype), saddle(system.cells, system.touches), linear=False, floor=1e-15)
+    return space.move(q, space.unflatten(root.x[:n])), root
+
+
+def jacobian(system: System, q: Point) -> Float[Array, "k n"]:
+    """G as a matrix."""
+    return jax.vmap(lambda row: covector(system, q, row))(jnp.eye(system.constraints, dtype=system.dtype))
+
+
+def check_independent(system: System, q: Point) -> None:
+    """Refuse a point where the constraints do not determine their multipliers; name the rows."""
+    G = np.asarray(jacobian(system, q))
+    if not np.isfinite(G).all():
+        rows = _rows(np.flatnonzero(~np.isfinite(G).all(1)))
+        raise DegenerateError(f"The gradient of constraint {rows} is not finite at the start. A norm has none at 0: constrain |x|² instead of |x|.")
+    norms = np.linalg.norm(G, axis=1)
+    largest = norms.max(initial=0.0)
+    if (norms <= 1e-10 * max(largest, 1e-300)).any() or largest == 0:
+        rows = _rows(np.flatnonzero(norms <= 1e-10 * max(largest, 1e-300)))
+        raise DegenerateError(f"The gradient of constraint {rows} vanishes at the start, so it cannot hold anything there. Write it so that ∇g ≠ 0.")
+    combination, values, _ = np.linalg.svd(G / norms[:, None])
+    if len(values) < len(norms) or values[-1] < 1e-8:
+        weights = combination[:, -1]
+        rows = np.flatnonzero(np.abs(weights) > 1e-6)
+        formula = " ".join(f"{weights[i]:+.2g}∇g[{i}]/|∇g[{i}]|" for i in rows[:6]) + (" ..." if len(rows) > 6 else "")
+        raise DegenerateError(f"The constraints {_rows(rows)} depend on each other at the start: {formula} = 0. Remove the redundant one.")
+
+
+def check_start(system: System, state: State, batch: tuple[int, ...]) -> None:
+    """Refuse states that are off the surface or leaving it."""
+    here, leaving = (lambda q, p: system.constraint(q)), (lambda q, p: rate(system, q, system.velocity(q, p)))
+    for _ in batch:
+        here, leaving = jax.vmap(here), jax.vmap(leaving)
+    first = jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state)
+    check_independent(system, first.q)
+    allowed = TOLERANCE if system.dtype == np.float64 else 1e-4
+    size = 1 + max(float(np.abs(np.asarray(leaf)).max()) for leaf in jax.tree.leaves(state))
+    for name, function, words in (
+        ("g(q)", here, "The start lies off the constraints"),
+        ("G v", leaving, "The start velocity leads off the constraints"),
+    ):
+        values = np.abs(np.asarray(jax.jit(function)(state.q, state.p))).reshape(-1, system.constraints).max(0)
+        if not (values <= allowed * size).all():
+            worst = int(np.argmax(np.where(np.isnan(values), np.inf, values)))
+            raise DomainError(f"{words}: |{name}| is {values[worst]:.3g} in row {worst}. scheme.start(..., project=True) brings it onto them.")
+
+
+def touches(system: System) -> Touches:
+    """Which components of a velocity each constraint feels: those that, replaced by 'not a number', make it one."""
+    space = system.space
+    key = jax.random.key(0)
+    somewhere = space.move(space.origin(system.dtype), space.unflatten(0.3 * jax.random.normal(key, (space.dim,), system.dtype)))
+    poisoned = jax.vmap(lambda c: system.constraint(space.nudge(somewhere, space.unflatten(jnp.where(jnp.arange(space.dim) == c, jnp.nan, 0.0)))))
+    missing, slope = jax.jit(lambda: (jnp.isnan(poisoned(jnp.arange(space.dim))).T, jacobian(system, somewhere)))()
+    # A comparison with 'not a number' can hide a branch, so a derivative that is not zero counts as well.
+    felt = np.asarray(missing) | (np.asarray(slope) != 0)
+    return tuple(tuple(map(int, np.flatnonzero(row))) for row in felt)
+
+
+def _rows(indices) -> str:
+    return ", ".join(f"g[{i}]" for i in indices[:8]) + (" ..." if len(indices) > 8 else "")

@@ -1,0 +1,108 @@
+"""Equations with multipliers.
+
+    A x + N λ = a,    C x = b        ⟹        S λ = C A⁻¹ a − b,    x = A⁻¹(a − N λ),    S = C A⁻¹ N
+
+A falls into cells; what is solved together are only the k multipliers. S couples two constraints only where both touch a common cell, so for
+local constraints (a chain, many molecules) it is banded once they are put in the right order: a chain of k links costs O(k).
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bismut.mechanics import newton, small
+from bismut.mechanics.newton import Cells, Vector
+
+Touches = tuple[tuple[int, ...], ...]  # for each constraint, the components of a velocity it feels
+
+
+class Band(NamedTuple):
+    """k unknowns that couple, in this order, only to their `half` neighbours on either side."""
+
+    order: tuple[int, ...]
+    half: int
+
+    @property
+    def full(self) -> bool:
+        """Whether band storage would save nothing."""
+        return 2 * self.half + 1 >= len(self.order)
+
+    def solve(self, S: Callable[[Vector], Vector], y: Vector) -> Vector:
+        """λ with S λ = y."""
+        if self.full:
+            return small.solve(jax.vmap(S)(jnp.eye(len(self.order), dtype=y.dtype)).T, y)
+        order, width = np.asarray(self.order), 2 * self.half + 1
+        place = np.argsort(order)
+        # Columns whose neighbourhoods do not overlap are found with one product.
+        columns = jax.vmap(S)(jnp.asarray(place[None, :] % width == np.arange(width)[:, None], y.dtype))[:, order]
+        rows, offsets = np.arange(len(order))[:, None], np.arange(-self.half, self.half + 1)
+        inside = (rows + offsets >= 0) & (rows + offsets < len(order))
+        bands = jnp.where(inside, columns[(rows + offsets) % width, rows], 0.0)
+        return solve_banded(bands, y[order])[place]
+
+
+class Saddle(NamedTuple):
+    """The layout of (velocity, multipliers). The multipliers follow from the velocity, so only the velocity is measured."""
+
+    cells: Cells
+    band: Band
+
+    def solve(self, tangent: Callable[[Vector], Vector], y: Vector) -> Vector:
+        n = self.cells.dim
+        a, b = y[:n], y[n:]
+        across = lambda x: tangent(jnp.concatenate([x, jnp.zeros_like(b)]))
+        matrices = newton.blocks(lambda x: across(x)[:n], self.cells, y.dtype)
+        inverse = lambda x: newton.solve_blocks(matrices, x, self.cells)
+        N = lambda multipliers: tangent(jnp.concatenate([jnp.zeros_like(a), multipliers]))[:n]
+        free = inverse(a)
+        multipliers = self.band.solve(lambda m: across(inverse(N(m)))[n:], across(free)[n:] - b)
+        return jnp.concatenate([free - inverse(N(multipliers)), multipliers])
+
+    def size(self, x: Vector) -> Float[Array, ""]:
+        return jnp.max(jnp.abs(x[: self.cells.dim]))
+
+
+@lru_cache
+def saddle(cells: Cells, touches: Touches) -> Saddle:
+    """The layout for cells and constraints, in the order that makes the band narrow (reverse Cuthill–McKee)."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    owner = np.repeat(np.arange(sum(count for count, _ in cells.runs)), [size for count, size in cells.runs for _ in range(count)])
+    felt = np.zeros((len(touches), owner.max(initial=0) + 1), bool)
+    for row, components in enumerate(touches):
+        felt[row, owner[list(components)]] = True
+    couples = (felt.astype(int) @ felt.astype(int).T) > 0
+    order = reverse_cuthill_mckee(csr_array(couples), symmetric_mode=True)
+    i, j = np.nonzero(couples[np.ix_(order, order)])
+    return Saddle(cells, Band(tuple(map(int, order)), int(np.abs(i - j).max(initial=0))))
+
+
+def solve_banded(bands: Float[Array, "k width"], y: Vector) -> Vector:
+    """Elimination without pivoting: S = C A⁻¹ N is nearly symmetric and positive. bands[i, half + d] holds S[i, i + d]."""
+    half = bands.shape[1] // 2
+
+    def eliminate(above, row):
+        upper, done = above  # the `half` rows above, each from its diagonal on, and their right-hand sides
+        entries, right = row
+        for s in range(half):
+            factor = entries[s] / upper[s, 0]
+            entries = entries.at[s : s + half + 1].add(-factor * upper[s])
+            right = right - factor * done[s]
+        kept = entries[half:]
+        return (jnp.concatenate([upper[1:], kept[None]]), jnp.append(done[1:], right)), (kept, right)
+
+    unit = jnp.zeros((half, half + 1), y.dtype).at[:, 0].set(1)
+    _, (upper, right) = jax.lax.scan(eliminate, (unit, jnp.zeros(half, y.dtype)), (bands, y))
+
+    def substitute(below, row):
+        entries, right = row
+        x = (right - entries[1:] @ below) / entries[0]
+        return jnp.concatenate([x[None], below])[:half], x
+
+    return jax.lax.scan(substitute, jnp.zeros(half, y.dtype), (upper, right), reverse=True)[1]

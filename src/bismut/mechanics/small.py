@@ -1,0 +1,134 @@
+"""Linear algebra on small matrices, written out.
+
+A LAPACK call on a 3 × 3 matrix costs many times its arithmetic, and it cannot be turned into vector code over trajectories. Up to a few rows the
+textbook algorithms are unrolled; beyond, the library is called.
+
+    f(A) = Q f(Λ) Qᵀ,     df(A)·B = Q (F ∘ QᵀBQ) Qᵀ,   F_ij = (f(λ_i) − f(λ_j))/(λ_i − λ_j)
+
+Functions of a symmetric matrix are differentiated by the formula of Daleckii and Krein, which has no trouble with equal eigenvalues.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+UNROLLED = 6  # largest matrix that is written out
+_SWEEPS = 6  # of Jacobi rotations; for n ≤ 6 five reach round-off, the sixth is for safety
+
+Matrix = Float[Array, "n n"]
+Vector = Float[Array, " n"]
+
+
+def solve(A: Matrix, b: Vector) -> Vector:
+    """A⁻¹ b."""
+    return solve_unrolled(A, b) if b.shape[0] <= UNROLLED else jnp.linalg.solve(A, b)
+
+
+def solve_unrolled(A: Matrix, b: Vector) -> Vector:
+    """A⁻¹ b: up to three unknowns by cofactors, beyond by elimination with partial pivoting, written out.
+
+    (Pivoting is a choice per trajectory, which vector code makes by computing both: cofactors make the step of a rigid body 1.4 times faster.)
+    """
+    n = b.shape[0]
+    if n <= 3:
+        return _by_cofactors(A, b)
+    # Matrix and right-hand side are kept apart: the result is linear in b, and reverse-mode differentiation has to see that.
+    rows, right = [A[i] for i in range(n)], [b[i] for i in range(n)]
+    for k in range(n):
+        for i in range(k + 1, n):
+            swap = jnp.abs(rows[i][k]) > jnp.abs(rows[k][k])
+            rows[k], rows[i] = jnp.where(swap, rows[i], rows[k]), jnp.where(swap, rows[k], rows[i])
+            right[k], right[i] = jnp.where(swap, right[i], right[k]), jnp.where(swap, right[k], right[i])
+        for i in range(k + 1, n):
+            factor = rows[i][k] / rows[k][k]
+            rows[i], right[i] = rows[i] - factor * rows[k], right[i] - factor * right[k]
+    x = list(right)
+    for k in reversed(range(n)):
+        for j in range(k + 1, n):
+            x[k] = x[k] - rows[k][j] * x[j]
+        x[k] = x[k] / rows[k][k]
+    return jnp.stack(x)
+
+
+def _by_cofactors(A: Matrix, b: Vector) -> Vector:
+    """adj(A) b / det A."""
+    if b.shape[0] == 1:
+        return b / A[0]
+    if b.shape[0] == 2:
+        det = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
+        return jnp.stack([A[1, 1] * b[0] - A[0, 1] * b[1], A[0, 0] * b[1] - A[1, 0] * b[0]]) / det
+    minor = lambda i, j: A[(i + 1) % 3, (j + 1) % 3] * A[(i + 2) % 3, (j + 2) % 3] - A[(i + 1) % 3, (j + 2) % 3] * A[(i + 2) % 3, (j + 1) % 3]
+    cofactors = [[minor(i, j) for j in range(3)] for i in range(3)]
+    det = A[0, 0] * cofactors[0][0] + A[0, 1] * cofactors[0][1] + A[0, 2] * cofactors[0][2]
+    return jnp.stack([cofactors[0][j] * b[0] + cofactors[1][j] * b[1] + cofactors[2][j] * b[2] for j in range(3)]) / det
+
+
+def cholesky(A: Matrix) -> Matrix:
+    """The lower triangular C with C Cᵀ = A."""
+    n = A.shape[0]
+    if n > UNROLLED:
+        return jnp.linalg.cholesky(A)
+    zero = jnp.zeros((), A.dtype)
+    C = [[zero] * n for _ in range(n)]
+    for j in range(n):
+        C[j][j] = jnp.sqrt(A[j, j] - sum((C[j][k] ** 2 for k in range(j)), zero))
+        for i in range(j + 1, n):
+            C[i][j] = (A[i, j] - sum((C[i][k] * C[j][k] for k in range(j)), zero)) / C[j][j]
+    return jnp.array(C)
+
+
+def eigen(A: Matrix) -> tuple[Vector, Matrix]:
+    """Eigenvalues and orthonormal eigenvectors (columns) of a symmetric matrix."""
+    n = A.shape[0]
+    if n > UNROLLED:
+        return jnp.linalg.eigh(A)
+    unit = jnp.eye(n, dtype=A.dtype)
+    a, q = [[[X[i, j] for j in range(n)] for i in range(n)] for X in (A, unit)]
+    for _ in range(_SWEEPS if n > 1 else 0):
+        for i in range(n):
+            for j in range(i + 1, n):
+                c, s = _rotation(a[i][i], a[i][j], a[j][j])
+                for rows in (a, q):  # columns i and j of both, then rows i and j of a
+                    for row in rows:
+                        row[i], row[j] = c * row[i] - s * row[j], s * row[i] + c * row[j]
+                a[i], a[j] = ([c * x - s * y for x, y in zip(a[i], a[j], strict=True)], [s * x + c * y for x, y in zip(a[i], a[j], strict=True)])
+    return jnp.stack([a[i][i] for i in range(n)]), jnp.array(q)
+
+
+def _rotation(first, off, last):
+    """Cosine and sine of the Jacobi rotation that makes the element between two diagonal ones vanish."""
+    small = off == 0
+    theta = (last - first) / (2 * jnp.where(small, 1.0, off))
+    tangent = jnp.where(theta >= 0, 1.0, -1.0) / (jnp.abs(theta) + jnp.sqrt(1 + theta * theta))
+    tangent = jnp.where(small, 0.0, tangent)
+    c = 1 / jnp.sqrt(1 + tangent * tangent)
+    return c, tangent * c
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def functions(fs: tuple[Callable, ...], A: Matrix) -> list[Matrix]:
+    """f(A) of a symmetric matrix, for several smooth functions f of a number."""
+    if A.shape[0] == 1:
+        return [f(A) for f in fs]
+    values, Q = eigen(A)
+    return [(Q * f(values)) @ Q.T for f in fs]
+
+
+@functions.defjvp
+def _(fs, primals, tangents):
+    (A,), (B,) = primals, tangents
+    values, Q = eigen(A)
+    a, b = values[:, None], values[None, :]
+    close = jnp.abs(a - b) < 1e-5 * (1 + jnp.abs(a) + jnp.abs(b))
+    turned = Q.T @ B @ Q
+
+    def change(f):
+        of = f(values)
+        slope = jnp.vectorize(jax.grad(f))(0.5 * (a + b))
+        differences = jnp.where(close, slope, (of[:, None] - of[None, :]) / jnp.where(close, 1.0, a - b))
+        return Q @ (differences * turned) @ Q.T
+
+    return [(Q * f(values)) @ Q.T for f in fs], [change(f) for f in fs]
