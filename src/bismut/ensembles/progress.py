@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -9,10 +10,10 @@ import numpy as np
 class Progress:
     """Compiling, shown apart; then trajectories, path-steps and their rate, the time left, and the newest mean of one observable."""
 
-    def __init__(self, wanted: bool | None, trajectories: int, steps: int, headline: str | None):
+    def __init__(self, wanted: bool | None, trajectories: int, steps: int, headline: str | None, console: Any = None):
         self._shown = sys.stderr.isatty() if wanted is None else wanted
         self._trajectories, self._steps, self._name = trajectories, steps, headline
-        self._bar, self._lock, self._done = None, threading.Lock(), 0
+        self._bar, self._lock, self._done, self._console = None, threading.Lock(), 0, console
 
     def __enter__(self):
         if self._shown:
@@ -26,7 +27,7 @@ class Progress:
                 TimeElapsedColumn(),
                 TimeRemainingColumn(),
             )
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar = Progress(*columns, console=self._console or Console(stderr=True), transient=True)
             self._bar.start()
             self._compiling = self._bar.add_task("compiling", total=None, rate="", headline="")
             self._task = None
@@ -51,7 +52,7 @@ class Progress:
         if newest is None or self._name is None:
             return ""
         mean = np.asarray(newest.mean)[0]
-        return f"{self._name} {float(mean):.5g}" if mean.size == 1 else ""
+        return f"{self._name} {mean.item():.5g}" if mean.size == 1 else ""
 
     def __exit__(self, *problem):
         if self._bar is not None:
