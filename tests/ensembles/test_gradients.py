@@ -54,7 +54,9 @@ def test_memory_grows_with_the_root_of_the_steps():
     """What the way back has to keep, counted in the compiled program: sixteen times the steps, four times the states."""
 
     def kept(steps: int) -> int:
-        system = bm.mechanical(bm.Euclidean(2), potential=lambda q, parameters: parameters["k"] * jnp.sum(q**4), noise=lambda q: q, parameters={"k": 1.0})
+        system = bm.mechanical(
+            bm.Euclidean(2), potential=lambda q, parameters: parameters["k"] * jnp.sum(q**4), noise=lambda q: q, parameters={"k": 1.0}
+        )
 
         def mean(k):
             scheme = bm.VariationalEuler(system.with_parameters({"k": k}))

@@ -135,7 +135,7 @@ def test_displacement_uses_every_origin():
 
 def test_crossings_lie_on_the_section():
     """As many as the path has sign changes from below, in their order, each within its step and on the section to round-off."""
-    q, p, times = paths()
+    q, _, times = paths()
     upward = result().upward
     for i in range(N):
         at = np.flatnonzero((q[i, :-1] < 0) & (q[i, 1:] >= 0))

@@ -4,8 +4,8 @@
 
     jax.grad(lambda k: bm.average(bm.energy, bm.Midpoint(system.with_parameters({"k": k})), start, step=h, steps=1000, trajectories=100))(1.0)
 
-The path is not stored: states are kept at about √steps places and the steps between are made again on the way back, so memory grows with the square root
-of the number of steps, and blocks of trajectories come one after the other. A trajectory that fails makes the average not a number.
+The path is not stored: states are kept at about √steps places and the steps between are made again on the way back, so memory grows with the square
+root of the number of steps, and blocks of trajectories come one after the other. A trajectory that fails makes the average not a number.
 """
 
 from typing import Any

@@ -66,11 +66,15 @@ def example_of(scheme: Scheme, state: State) -> tuple[State, Array]:
     return state, jnp.zeros(scheme.channels, scheme.system.dtype)
 
 
+def step_size(scheme: Scheme, one: State) -> int:
+    """The number of scalar operations of a step."""
+    h = jnp.ones((), scheme.system.dtype)
+    return lanes.operations(jax.make_jaxpr(lambda now: step_of(scheme)(now, h, h))(example_of(scheme, one)).jaxpr)
+
+
 def chosen_mode(scheme: Scheme, one: State) -> str:
     """Lanes for a step of few scalar operations, vmap for one that is array code already."""
-    h = jnp.ones((), scheme.system.dtype)
-    size = lanes.operations(jax.make_jaxpr(lambda now: step_of(scheme)(now, h, h))(example_of(scheme, one)).jaxpr)
-    return "lanes" if size <= lanes.LARGEST else "vmap"
+    return "lanes" if step_size(scheme, one) <= lanes.LARGEST else "vmap"
 
 
 def tick_of(setting: Setting, every: int) -> int:

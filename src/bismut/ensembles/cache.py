@@ -1,7 +1,7 @@
 """Compiled programs kept on disk between processes, so that only the first run of a program on a machine waits for the compiler.
 
-The folder is bismut/programs in the user's cache folder. BISMUT_PROGRAMS names another one, or switches this off with the word "off"; a folder that JAX
-was told to use already is left as it is.
+The folder is bismut/programs in the user's cache folder. BISMUT_PROGRAMS names another one, or switches this off with the word "off"; a folder that
+JAX was told to use already is left as it is.
 """
 
 import os

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.ensembles import lanes
-from bismut.ensembles.block import chosen_mode, example_of, step_of
+from bismut.ensembles.block import chosen_mode, example_of, step_of, step_size
 from bismut.ensembles.checks import check_start, check_step, count, many_starts, one_of, one_start
 from bismut.ensembles.devices import local_devices, programs
 from bismut.ensembles.march import Course, Found, March, Pace
@@ -31,6 +31,7 @@ from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener, words
 
 BLOCK = 2048  # trajectories advanced together: large enough to amortise a loop, small enough for the cache
+_FEW = 32  # blocks up to which their number is made to fit
 _LARGEST = 2**26  # bytes that the largest array of a block may have under vmap
 
 
@@ -79,7 +80,8 @@ class Ensemble:
         if devices > local_devices():
             raise DomainError(f"devices = {devices} were asked for, but there are {local_devices()} here.")
         block = count(rest["block"], "block") if rest["block"] is not None else _block_size(scheme, one, mode)
-        size = min(block, -(-trajectories // devices))
+        size = block if rest["block"] is not None else _even(trajectories, block * devices) // devices
+        size = min(size, -(-trajectories // devices))
         targets = _targets(until, settings[0])
         numbers = {"step": float(step), "steps": steps, "every": every, "burn_in": burn_in, "trajectories": trajectories, "t0": float(t0)}
         common = {"until": targets, "size": size, "devices": devices, "keep_final": rest["keep_final"], "mode": mode}
@@ -143,6 +145,7 @@ class Ensemble:
                 variant, b = job
                 return (job, None) if stop.asked or variant in enough else (job, self._march(variant, b, pace, stop, bar))
 
+            self._compile()
             for (variant, b), found in in_order(work, jobs, self.workers):
                 if found is None or variant in enough:
                     continue
@@ -167,6 +170,12 @@ class Ensemble:
         return self._reports(steps, max(used)), self._final(finals), outcome, times
 
     # One block.
+
+    def _compile(self) -> None:
+        """Run the programs once without a step, so that threads find them compiled."""
+        march = March(programs(self.devices), self._course(self.settings[0]), *self._indices(0), Pace(), Stop(), lambda *_: None)
+        block = march.programs.begin(march.course.setting, self._states(self._numbers(0)), words(0), self._present(0))
+        march._advance(block, 1, 0)
 
     def _numbers(self, b: int) -> np.ndarray:
         n = self.size * self.devices
@@ -288,7 +297,25 @@ def _block_size(scheme: Scheme, one: State, mode: str) -> int:
     return int(max(1, min(BLOCK, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
 
 
+def _even(trajectories: int, most: int) -> int:
+    """A block size of at most `most` that leaves no worker idle at the end: few blocks are made a multiple of four, whatever the number of cores."""
+    blocks = -(-trajectories // most)
+    if 1 < blocks < _FEW:
+        blocks = 4 * -(-blocks // 4)
+    return min(most, -(-trajectories // blocks))
+
+
 def fallbacks(scheme: Scheme, one: State) -> dict[str, str]:
     """Pieces of a step that lanes leave to vmap, and why."""
     h = jnp.ones((), scheme.system.dtype)
     return lanes.left_to_vmap(lambda now: step_of(scheme)(now, h, h), example_of(scheme, one))
+
+
+def ensemble_words(scheme: Scheme) -> list[str]:
+    """What `explain` says of how many trajectories are run."""
+    one = State(scheme.space.origin(scheme.system.dtype), scheme.space.zero(scheme.system.dtype))
+    size, largest = step_size(scheme, one), lanes.LARGEST
+    if size > largest:
+        return [f"  ensembles    by vmap: {size} scalar operations a step are more than the {largest} that lanes are worth their compile time for"]
+    words = [f"  ensembles    by lanes: {size} scalar operations a step, each a vector over trajectories"]
+    return words + [f"  left to vmap {name}, {why}" for name, why in fallbacks(scheme, one).items()]

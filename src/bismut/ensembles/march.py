@@ -1,7 +1,7 @@
 """One block from its first step to its last, returning to Python now and then.
 
-The work is cut into chunks of about a third of a second, at whose ends rows are fetched, failures found and wishes to stop heard. A trajectory that has
-failed is found by being no number; the chunk is then replayed from its beginning, by halves, to name the step. Where chunks begin and end changes
+The work is cut into chunks of about a third of a second, at whose ends rows are fetched, failures found and wishes to stop heard. A trajectory that
+has failed is found by being no number; the chunk is then replayed from its beginning, by halves, to name the step. Where chunks begin and end changes
 no result.
 """
 

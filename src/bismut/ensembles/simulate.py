@@ -1,7 +1,7 @@
 """Many trajectories, observed on the fly.
 
-Trajectories are cut into blocks of a fixed size; a block is one compiled program that advances all its trajectories together while watchers look on, so
-memory does not grow with steps. Summaries of blocks are merged in block order: a run is reproducible bit for bit, and no trajectory knows of the
+Trajectories are cut into blocks of a fixed size; a block is one compiled program that advances all its trajectories together while watchers look on,
+so memory does not grow with steps. Summaries of blocks are merged in block order: a run is reproducible bit for bit, and no trajectory knows of the
 others. Only the final states grow with the number of trajectories, and only if they are wanted.
 """
 
@@ -51,7 +51,8 @@ def simulate(
 ) -> Any:
     """Run trajectories and observe them.
 
-    observe     names, each with a function of a State (`energy`, `temperature`, `momentum(name)` or your own) or an observer (`histogram`, `time_average`,
+    observe     names, each with a function of a State (`energy`, `temperature`, `momentum(name)` or your own) or an observer (`histogram`,
+    `time_average`,
                 `autocorrelation`, `section`, ... or your own `Observer`)
     every       steps between looks; about a hundred by default. Functions are also recorded at the start and at the end
     burn_in     steps made before anybody looks

@@ -17,13 +17,11 @@ def cores() -> int:
 
 
 def in_order(work: Callable[[Job], Found], jobs: Iterable[Job], workers: int) -> Iterator[Found]:
-    """work(job) for every job, in the order of the jobs. The first one runs alone: it compiles for all.
+    """work(job) for every job, in the order of the jobs.
 
     No more than twice as many jobs as workers are begun ahead, so whoever has seen enough can stop and little is wasted.
     """
     jobs = iter(jobs)
-    for first in islice(jobs, 1):
-        yield work(first)
     pool = ThreadPoolExecutor(workers)
     try:
         ahead = deque(pool.submit(work, job) for job in islice(jobs, 2 * workers))

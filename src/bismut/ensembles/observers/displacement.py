@@ -2,8 +2,8 @@
 
     MSD(τ) = ⟨|X(t + τ) − X(t)|²⟩,       X(t_k) = Σ_j q_j ⊖ q_{j−1}
 
-X adds up what happens between looks: on the line it is the displacement, on the circle it counts turns, on rotations it is the integrated rotation vector
-in the body, which has no largest value. Looks must be close enough that no angle changes by half a turn between two of them.
+X adds up what happens between looks: on the line it is the displacement, on the circle it counts turns, on rotations it is the integrated rotation
+vector in the body, which has no largest value. Looks must be close enough that no angle changes by half a turn between two of them.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class Displacement(Watcher):
 
     def bound(self, scheme, name, example):
         try:
-            shape = jax.eval_shape(lambda v: self._picked(v), jax.eval_shape(scheme.space.zero))
+            shape = jax.eval_shape(self._picked, jax.eval_shape(scheme.space.zero))
         except Exception as problem:
             raise ShapeError(f"observe[{name!r}]: part fails on a displacement of {scheme.space}: {problem}") from problem
         if len(shape.shape) != 1:

@@ -2,8 +2,8 @@
 
     bin j = [j 2^e, (j + 1) 2^e),     e the smallest exponent for which all values met so far fit into 4096 bins
 
-When a value falls outside, e is raised and bins are joined in pairs. Which e that is depends only on the least and largest value, not on their order, so
-blocks merge exactly and in any grouping. A quantile is right to one bin, which is between 1/4096 and 1/1024 of the whole range.
+When a value falls outside, e is raised and bins are joined in pairs. Which e that is depends only on the least and largest value, not on their
+order, so blocks merge exactly and in any grouping. A quantile is right to one bin, which is between 1/4096 and 1/1024 of the whole range.
 """
 
 from collections.abc import Sequence

@@ -2,9 +2,9 @@
 
     g(z(s)) = 0,    z(s) = φ_{s h}(s ΔW)(z_k),    0 < s ≤ 1
 
-The state between two steps is that of a shorter step of the same scheme, driven by the same share of the increment: at s = 0 it is the state before and at
-s = 1 the state after. While the run goes on only the states before a crossing are kept; increments are functions of the step, so they are drawn
-again at the end and s is found there, by regula falsi with halving (Illinois), once per crossing.
+The state between two steps is that of a shorter step of the same scheme, driven by the same share of the increment: at s = 0 it is the state before
+and at s = 1 the state after. While the run goes on only the states before a crossing are kept; increments are functions of the step, so they are
+drawn again at the end and s is found there, by regula falsi with halving (Illinois), once per crossing.
 """
 
 from collections.abc import Callable

@@ -2,9 +2,9 @@
 
     x̄ = (1/N) Σ_k x(t_k),       σ²(x̄) = Var(means of blocks of 2^l samples)/(N/2^l − 1)   for l large enough            (Flyvbjerg & Petersen)
 
-Samples of one trajectory are correlated, so σ²/N would be far too small. Means of ever longer blocks are kept, level by level: as the blocks grow longer
-than the correlation time the estimate stops growing, and the first level past that point is taken, B³ > 2N (σ_l/σ_0)⁴ (Lee et al.). With many trajectories
-their means are independent, and their spread is the better estimate: it is used from 30 trajectories on. The effective sample size
+Samples of one trajectory are correlated, so σ²/N would be far too small. Means of ever longer blocks are kept, level by level: as the blocks grow
+longer than the correlation time the estimate stops growing, and the first level past that point is taken, B³ > 2N (σ_l/σ_0)⁴ (Lee et al.). With many
+trajectories their means are independent, and their spread is the better estimate: it is used from 30 trajectories on. The effective sample size
 is the number of independent samples that would give the same error.
 """
 
@@ -27,7 +27,7 @@ _MANY = 30  # trajectories from which their spread gives the error
 
 
 class Blocked(NamedTuple):
-    """Samples so far; the first of each trajectory; and per level an unfinished block and the sums over finished ones, relative to the first sample."""
+    """Samples so far; the first of each trajectory; and, relative to it, per level an unfinished block and the sums over finished ones."""
 
     count: Any
     first: Any
