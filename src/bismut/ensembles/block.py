@@ -38,7 +38,7 @@ class Block(NamedTuple):
 class Rows(NamedTuple):
     """Rows written in one call, by those watchers that write any: how many, and the rows."""
 
-    count: Int[Array, ""]
+    number: Int[Array, ""]
     rows: Any
 
 
@@ -187,5 +187,5 @@ def _blank(row) -> Rows:
 
 
 def _write(written: Rows, row) -> Rows:
-    rows = jax.tree.map(lambda rows, value: rows.at[written.count].set(value), written.rows, row)
-    return Rows(written.count + 1, rows)
+    rows = jax.tree.map(lambda rows, value: rows.at[written.number].set(value), written.rows, row)
+    return Rows(written.number + 1, rows)

@@ -15,7 +15,7 @@ import jax
 def keep_programs() -> Path | None:
     """Switch the cache on, once; the folder, or None if it is off or chosen by the user."""
     chosen = os.environ.get("BISMUT_PROGRAMS", "")
-    if chosen == "off" or jax.config.jax_compilation_cache_dir:
+    if chosen == "off" or jax.config.values["jax_compilation_cache_dir"]:
         return None
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(chosen) if chosen else Path(home) / "bismut" / "programs"

@@ -5,7 +5,7 @@ nothing of the others. What watchers remember has the devices as its first axis 
 """
 
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -18,7 +18,7 @@ from bismut.ensembles.observers.watcher import Setting
 from bismut.flows import flow
 
 _EACH, _ALL = PartitionSpec("device"), PartitionSpec()
-_BLOCK = Block(_EACH, _ALL, _ALL, _EACH, _EACH)
+_BLOCK: Any = Block(*cast(Any, (_EACH, _ALL, _ALL, _EACH, _EACH)))
 
 
 def local_devices() -> int:
@@ -74,7 +74,7 @@ class Programs:
 
     def compilations(self) -> int:
         """How many programs have been compiled so far."""
-        return sum(program._cached._cache_size() for program in (self.begin, self.run, self.end))
+        return sum(cast(Any, program)._cached._cache_size() for program in (self.begin, self.run, self.end))
 
 
 @cache

@@ -108,7 +108,7 @@ class March:
         after, rows = self._advance(before, ticks, stride)
         for mine, written in zip(self.rows, rows, strict=True):
             if written != ():
-                count = int(written.count[0])
+                count = int(written.number[0])
                 mine += [jax.tree.map(lambda leaf, r=r: leaf[:, r], written.rows) for r in range(count)]
         new = [int(i) for i in np.flatnonzero(np.asarray(lost(after))) if int(i) not in self.failures]
         if new:

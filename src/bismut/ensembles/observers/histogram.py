@@ -78,7 +78,7 @@ def histogram(of, *, range: Sequence, bins: int | Sequence[int] = 100, every: in
     ranges = tuple(range) if len(functions) > 1 else (tuple(range),)
     if len(functions) > 2 or len(ranges) != len(functions) or any(len(r) != 2 or not r[0] < r[1] for r in ranges):
         raise DomainError(f"A histogram needs one or two functions and (low, high) with low < high for each, but {len(functions)} and {range} came.")
-    number = tuple(bins) if isinstance(bins, tuple | list) else (bins,) * len(functions)
+    number = tuple(bins) if isinstance(bins, Sequence) else (bins,) * len(functions)
     if len(number) != len(functions) or any(not isinstance(b, int) or b < 1 for b in number):
         raise DomainError(f"bins must be a whole number ≥ 1 for each function, but {bins} came.")
     low, high = tuple(float(r[0]) for r in ranges), tuple(float(r[1]) for r in ranges)
