@@ -65,7 +65,9 @@ def dipoles(count: int) -> tuple:
 SYSTEMS = {"euler": euler, "baoab": baoab, "bodies": bodies, "top": top}
 
 
-def run(name: str, rounds: int = 3, trajectories: int = 10_000, steps: int = 2000, mode: str = "auto", count: int = 0, seconds: float = 2.0) -> dict:
+def run(
+    name: str, rounds: int = 3, trajectories: int = 10_000, steps: int = 20_000, mode: str = "auto", count: int = 0, seconds: float = 2.0
+) -> dict:
     """Path-steps per second of one system; also how long the first result took, and how long compiling alone."""
     scheme, start, step = dipoles(count) if name == "dipoles" else SYSTEMS[name]()
     observe = {"temperature": bm.temperature} if scheme.system.has_lagrangian else None
@@ -80,11 +82,17 @@ def run(name: str, rounds: int = 3, trajectories: int = 10_000, steps: int = 200
     clock = time.perf_counter()
     simulate(1)
     first = time.perf_counter() - clock
-    clock = time.perf_counter()
-    simulate(8)
-    # Long enough that chunks reach their length, short enough that several rounds fit.
-    steps = int(max(8, min(steps, 8 * seconds / (time.perf_counter() - clock))))
-    simulate(steps)
+    # Long enough that starting a run does not count, short enough that several rounds fit.
+    clock, taken = time.perf_counter(), 1
+    simulate(taken)
+    idle = time.perf_counter() - clock
+    while taken < steps:
+        taken = min(4 * taken, steps)
+        clock = time.perf_counter()
+        simulate(taken)
+        if time.perf_counter() - clock > max(seconds / 4, 10 * idle):
+            break
+    steps = taken
     speed = best(lambda: simulate(steps), rounds)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {"speed": speed, "first": first, "memory": memory, "steps": steps, "temperature": simulate.temperature}

@@ -66,15 +66,36 @@ def example_of(scheme: Scheme, state: State) -> tuple[State, Array]:
     return state, jnp.zeros(scheme.channels, scheme.system.dtype)
 
 
-def step_size(scheme: Scheme, one: State) -> int:
-    """The number of scalar operations of a step."""
-    h = jnp.ones((), scheme.system.dtype)
-    return lanes.operations(jax.make_jaxpr(lambda now: step_of(scheme)(now, h, h))(example_of(scheme, one)).jaxpr)
+class Size(NamedTuple):
+    """Scalar operations of a step, and entries of its largest array."""
+
+    operations: int
+    largest: int
+
+
+_SIZES: dict[Any, Size] = {}  # of schemes met before, whatever their numbers: tracing a step takes as long as running it ten thousand times
+
+
+def step_size(scheme: Scheme, one: State) -> Size:
+    """How large a step is, which decides how an ensemble runs."""
+    numbers, rest = eqx.partition((scheme, one), eqx.is_array)
+    key = (jax.tree.structure(rest), tuple(jax.tree.leaves(rest)), tuple((leaf.shape, leaf.dtype.name) for leaf in jax.tree.leaves(numbers)))
+    try:
+        known = _SIZES.get(key)
+    except TypeError:  # something in the scheme has no hash
+        key, known = None, None
+    if known is None:
+        h = jnp.ones((), scheme.system.dtype)
+        jaxpr = jax.make_jaxpr(lambda now: step_of(scheme)(now, h, h))(example_of(scheme, one)).jaxpr
+        known = Size(lanes.operations(jaxpr), lanes.largest_array(jaxpr))
+        if key is not None:
+            _SIZES[key] = known
+    return known
 
 
 def chosen_mode(scheme: Scheme, one: State) -> str:
     """Lanes for a step of few scalar operations, vmap for one that is array code already."""
-    return "lanes" if step_size(scheme, one) <= lanes.LARGEST else "vmap"
+    return "lanes" if step_size(scheme, one).operations <= lanes.LARGEST else "vmap"
 
 
 def tick_of(setting: Setting, every: int) -> int:

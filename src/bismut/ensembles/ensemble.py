@@ -291,9 +291,7 @@ def _block_size(scheme: Scheme, one: State, mode: str) -> int:
     """Fewer trajectories at once where a step makes large arrays, such as the pairs of many bodies."""
     if mode == "lanes":
         return BLOCK
-    h = jnp.ones((), scheme.system.dtype)
-    closed = jax.make_jaxpr(lambda now: step_of(scheme)(now, h, h))(example_of(scheme, one))
-    largest = lanes.largest_array(closed.jaxpr) * scheme.system.dtype.itemsize
+    largest = step_size(scheme, one).largest * scheme.system.dtype.itemsize
     return int(max(1, min(BLOCK, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
 
 
@@ -314,7 +312,7 @@ def fallbacks(scheme: Scheme, one: State) -> dict[str, str]:
 def ensemble_words(scheme: Scheme) -> list[str]:
     """What `explain` says of how many trajectories are run."""
     one = State(scheme.space.origin(scheme.system.dtype), scheme.space.zero(scheme.system.dtype))
-    size, largest = step_size(scheme, one), lanes.LARGEST
+    size, largest = step_size(scheme, one).operations, lanes.LARGEST
     if size > largest:
         return [f"  ensembles    by vmap: {size} scalar operations a step are more than the {largest} that lanes are worth their compile time for"]
     words = [f"  ensembles    by lanes: {size} scalar operations a step, each a vector over trajectories"]

@@ -3,8 +3,7 @@
 A compiler for CPUs turns every array that is kept into one loop over trajectories, and what two kept arrays have in common it computes in both
 loops. (A loop has one output here; there is no fusion with several.) A step in which every new component depends on all old ones would be
 computed once per component. So lanes are not computed as they are met: they form a graph of scalar operations, and once the whole step is known
-some inner nodes are chosen to be kept as well, each in a call that the compiler is told not to look into. (An `optimization_barrier` is dropped
-before loops are formed, on the CPU, and changes nothing.)
+some inner nodes are chosen to be kept as well, each in a loop `apart`.
 
     keep a node  ⟺  (loops that need it − 1) × (what it costs to compute again)  >  what it costs to store and load
 
@@ -17,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import jax
 import numpy as np
-from jax.experimental.xla_metadata import set_xla_metadata
+
+from bismut.loops import apart
 
 KEEPING = 8  # operations that storing a lane, loading it again and starting another loop are worth
 _CAP = 1e6
@@ -93,13 +92,6 @@ def _loop(node: Node):
 
     values = [p.value for p in given]
     return apart(compute, *values) if node.needed else compute(*values)
-
-
-def apart(function: Callable, *values):
-    """function(*values) as a loop of its own, which the compiler for CPUs does not merge with, and so does not repeat in, the loops that use it."""
-    if jax.default_backend() != "cpu":
-        return function(*values)
-    return set_xla_metadata(jax.jit(function)(*values), inlineable="false")
 
 
 def _ordered(roots: list[Node], inside: bool = False) -> list[Node]:
