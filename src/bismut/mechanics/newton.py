@@ -27,6 +27,7 @@ Vector = Float[Array, " n"]
 
 MAX_ITERATIONS = 50
 _CHORDS = 3  # residuals with the first Jacobian before another one is made; 2 to 4 measured alike, and 1.5 times faster than none
+_SHRINKING = 0.1  # rate up to which such corrections are trusted
 
 
 @runtime_checkable
@@ -109,16 +110,16 @@ def _iterate(f, x, layout, floor):
         return *kept, iterations + 1, done
 
     one = jnp.ones((), x.dtype)
-    there, d, size, good, done = _chords(f, x, layout, floor)
-    begin = [jnp.where(good, new, old) for new, old in ((there, x), (d, jnp.zeros_like(x)), (size, jnp.inf * one))]
-    start = (*begin, one, jnp.where(good, _CHORDS + 1, 0), good & done)
+    there, good, done = _chords(f, x, layout, floor)
+    x = jnp.where(good, there, x)
+    # The loop measures corrections by its own first one, at whichever point it begins.
+    start = (x, jnp.zeros_like(x), jnp.inf * one, one, jnp.zeros((), int), good & done)
     x, d, _, _, iterations, done = jax.lax.while_loop(unfinished, improve, start)
-    return x + d, done, iterations
+    return x + d, done, iterations + jnp.where(good, _CHORDS + 1, 0)
 
 
 def _chords(f, x, layout, floor):
-    """A few corrections with the Jacobian of the guess, which costs more than all their residuals: (x, correction, its size, whether to use it,
-    done).
+    """A few corrections with the Jacobian of the guess, which costs more than their residuals: (x, whether it is of use, whether it is the root).
 
     Corrections shrink by a rate that is small where the guess is good, and rate · correction is the error that remains: most steps are done here.
     """
@@ -131,9 +132,10 @@ def _chords(f, x, layout, floor):
         sizes.append(layout.size(d))
     before, size = sizes[-2:]
     rate = size / jnp.maximum(before, jnp.finfo(x.dtype).tiny)
-    good = jnp.all(jnp.isfinite(d)) & ((size < 0.5 * before) | (size <= floor))
-    small = jnp.maximum(2 * jnp.finfo(x.dtype).eps * layout.size(x + d), floor)
-    return x, d, size, good, good & (jnp.minimum(rate, 1.0) * size <= small)
+    x = x + d
+    good = jnp.all(jnp.isfinite(x)) & ((rate < _SHRINKING) | (size <= floor))
+    small = jnp.maximum(2 * jnp.finfo(x.dtype).eps * layout.size(x), floor)
+    return x, good, jnp.minimum(rate, 1.0) * size <= small
 
 
 def _correction(f, x, layout):
