@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check measure clean
+.PHONY: demo test check measure bench clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
@@ -11,13 +11,23 @@ test: .venv/test check
 	$(BIN)/pytest -n 2 --dist worksteal
 
 check: .venv/test
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/basedpyright
 
 measure: .venv/test
 	$(BIN)/pytest -m slow
+
+# Its own environment, with the programs one would use instead; a peer that does not install is named in the table and left out.
+bench: .bench/ready
+	.bench/bin/python -m benchmarks
+
+.bench/ready: pyproject.toml constraints.txt benchmarks/requirements.txt
+	$(PYTHON) -m venv .bench
+	.bench/bin/pip install --quiet --constraint constraints.txt --editable .
+	while read -r peer; do case "$$peer" in ''|'#'*) ;; *) .bench/bin/pip install --quiet "$$peer" || echo "missing: $$peer" ;; esac; done < benchmarks/requirements.txt
+	touch $@
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -32,4 +42,4 @@ measure: .venv/test
 	touch $@
 
 clean:
-	rm -rf .venv output build dist
+	rm -rf .venv .bench output build dist

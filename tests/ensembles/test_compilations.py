@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 import bismut as bm
-from bismut.ensembles.block import run_block
+from bismut.ensembles.devices import programs
 
 
 def test_numbers_compile_nothing():
@@ -21,7 +21,7 @@ def test_numbers_compile_nothing():
         return bm.simulate(scheme, start, trajectories=4, observe=observe, **settings)
 
     first = run({"k": 1.0, "s": 0.3}, step=0.1, steps=20, seed=1, every=5)
-    compiled = run_block._cached._cache_size()  # pyright: ignore
+    compiled = programs(1).compilations()
     other = run({"k": 2.0, "s": 0.1}, step=0.05, steps=33, seed=2, every=7)
-    assert run_block._cached._cache_size() == compiled  # pyright: ignore
+    assert programs(1).compilations() == compiled
     assert float(first.energy.mean[-1]) != float(other.energy.mean[-1])

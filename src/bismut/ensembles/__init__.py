@@ -1,5 +1,6 @@
-"""Many trajectories: run, observed on the fly; and one kept whole."""
+"""Many trajectories: run, observed on the fly; one kept whole; averages that can be differentiated."""
 
+from bismut.ensembles.average import average
 from bismut.ensembles.observable import (
     Observable,
     acceptance,
@@ -11,27 +12,53 @@ from bismut.ensembles.observable import (
     temperature,
     work,
 )
+from bismut.ensembles.observers import (
+    Observer,
+    Report,
+    Watcher,
+    autocorrelation,
+    extremes,
+    histogram,
+    mean_squared_displacement,
+    paths,
+    quantiles,
+    section,
+    time_average,
+)
 from bismut.ensembles.outcome import Failure, Outcome
-from bismut.ensembles.result import Provenance, Result, Statistics
+from bismut.ensembles.plan import Plan
+from bismut.ensembles.result import Provenance, Result
 from bismut.ensembles.simulate import simulate
 from bismut.ensembles.trajectory import Trajectory, trajectory
 
 __all__ = [
     "Failure",
     "Observable",
+    "Observer",
     "Outcome",
+    "Plan",
     "Provenance",
+    "Report",
     "Result",
-    "Statistics",
     "Trajectory",
+    "Watcher",
     "acceptance",
+    "autocorrelation",
+    "average",
     "energy",
+    "extremes",
     "heat",
+    "histogram",
     "integrator_error",
     "kinetic_energy",
+    "mean_squared_displacement",
     "momentum",
+    "paths",
+    "quantiles",
+    "section",
     "simulate",
     "temperature",
+    "time_average",
     "trajectory",
     "work",
 ]

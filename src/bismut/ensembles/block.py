@@ -1,147 +1,212 @@
-"""The compiled program that advances one block of trajectories.
+"""The compiled program that advances one block of trajectories, and those who watch it.
 
 Four successive steps share one block of the random generator, so the loop over steps is a loop over groups of four: the increments of a group are
-drawn into a buffer and consumed by an inner loop. The buffer is what keeps the compiler from computing them again in every consumer.
+drawn into a buffer and consumed by an inner loop. Watchers look after each stretch of steps, those that are due; how the run is cut into
+calls of this program changes nothing, because all that is remembered is in the block.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import reduce
+from math import gcd
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from bismut.ensembles import lanes, moments, observable
+from bismut.ensembles import lanes
+from bismut.ensembles.observers.watcher import Setting, Sight
 from bismut.flows import flow
 from bismut.mechanics import Scheme, State
-from bismut.noise import PER_BLOCK, Index, Wiener, advance, pick, words
+from bismut.noise import PER_BLOCK, Index, advance, pick
 
-RECORDS = 64  # records kept on the device between two returns to Python
-UNFAILED, FAILED_BEFORE = -10, -20  # marks in `Block.failed`; otherwise the step of a failure counted from the start of this call, or −1
+ROWS = 64  # rows kept on the device between two returns to Python
+UNSEEN = -(2**30)  # `passed` of a block that nobody watches yet
 
 
 class Block(NamedTuple):
-    """Trajectories on their way: states, position in the path, and the first failure of each."""
+    """Trajectories on their way: states, position in the path, steps since the watch began, who is counted, what watchers remember."""
 
     state: State
     step: Index
-    failed: Int[Array, " n"]
-    residual: Float[Array, " n"]
+    passed: Int[Array, ""]
     present: Bool[Array, " n"]
+    memory: tuple
 
 
-class One(NamedTuple):
-    """What one trajectory carries from step to step."""
+class Rows(NamedTuple):
+    """Rows written in one call, by those watchers that write any: how many, and the rows."""
 
-    state: State
-    failed: Int[Array, ""]
-    residual: Float[Array, ""]
-
-
-def step_of(scheme: Scheme) -> Callable:
-    """One step of one trajectory. One that fails becomes NaN, so that no component of the new state has to wait for another.
-
-    (Keeping the last good state instead would make every component depend on the finiteness of all, and be computed as often: 3 times slower.)
-    """
-    stepper = flow(scheme)
-
-    def step(now: tuple[One, Float[Array, " m"]], h, t, passed) -> One:
-        one, dW = now
-        new, solve = stepper.advance(one.state, h, dW, t)
-        alive = one.failed == UNFAILED
-        broken = alive & ~finite(one.state)  # by the step before
-        unsolved = alive & ~solve.converged
-        state = jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new)
-        failed = jnp.where(broken, passed - 1, jnp.where(unsolved, passed, one.failed))
-        return One(state, failed, jnp.where(alive & (broken | unsolved), solve.residual, one.residual))
-
-    return step
+    number: Int[Array, ""]
+    rows: Any
 
 
 def finite(state: State) -> Bool[Array, ""]:
     return jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state)]).all()
 
 
-def chosen_mode(scheme: Scheme, one: State, h) -> str:
+def step_of(scheme: Scheme) -> Callable:
+    """One step of one trajectory. One that fails becomes NaN and stays it, so nothing has to be carried along to know of it.
+
+    (Keeping the last good state would make every component depend on the finiteness of all; a mark and a residual beside the state made the
+    pendulum 5 times slower, because each is one more loop that computes the whole step.)
+    """
+    stepper = flow(scheme)
+
+    def step(now: tuple[State, Float[Array, " m"]], h, t) -> State:
+        state, dW = now
+        new, solve = stepper.advance(state, h, dW, t)
+        return jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new)
+
+    return step
+
+
+def example_of(scheme: Scheme, state: State) -> tuple[State, Array]:
+    return state, jnp.zeros(scheme.channels, scheme.system.dtype)
+
+
+class Size(NamedTuple):
+    """Scalar operations of a step, and entries of its largest array."""
+
+    operations: int
+    largest: int
+
+
+_SIZES: dict[Any, Size] = {}  # of schemes met before, whatever their numbers: tracing a step takes as long as running it ten thousand times
+
+
+def step_size(scheme: Scheme, one: State) -> Size:
+    """How large a step is, which decides how an ensemble runs."""
+    numbers, rest = eqx.partition((scheme, one), eqx.is_array)
+    key = (jax.tree.structure(rest), tuple(jax.tree.leaves(rest)), tuple((leaf.shape, leaf.dtype.name) for leaf in jax.tree.leaves(numbers)))
+    try:
+        known = _SIZES.get(key)
+    except TypeError:  # something in the scheme has no hash
+        key, known = None, None
+    if known is None:
+        h = jnp.ones((), scheme.system.dtype)
+        jaxpr = jax.make_jaxpr(lambda now: step_of(scheme)(now, h, h))(example_of(scheme, one)).jaxpr
+        known = Size(lanes.operations(jaxpr), lanes.largest_array(jaxpr))
+        if key is not None:
+            _SIZES[key] = known
+    return known
+
+
+def chosen_mode(scheme: Scheme, one: State) -> str:
     """Lanes for a step of few scalar operations, vmap for one that is array code already."""
-    dtype = scheme.system.dtype
-    example = (One(one, jnp.zeros((), jnp.int32), jnp.zeros((), dtype)), jnp.zeros(scheme.channels, dtype))
-    h = jnp.asarray(h, dtype)
-    size = lanes.operations(jax.make_jaxpr(lambda now: step_of(scheme)(now, h, h, jnp.zeros((), jnp.int32)))(example).jaxpr)
-    return "lanes" if size <= lanes.LARGEST else "vmap"
+    return "lanes" if step_size(scheme, one).operations <= lanes.LARGEST else "vmap"
+
+
+def tick_of(setting: Setting, every: int) -> int:
+    """The number of steps after which somebody may have to look."""
+    return reduce(gcd, [watcher.every or every for _, watcher in setting.watchers], 0) or every
+
+
+def begin_block(setting: Setting, state: State, step: Index, present: Bool[Array, " n"]) -> Block:
+    """A block whose watchers begin now."""
+    sight = _sight(setting, state, step, present)
+    memory = tuple(watcher.begin(setting, sight) for _, watcher in setting.watchers)
+    return Block(state, step, jnp.zeros((), jnp.int32), present, memory)
+
+
+def end_block(setting: Setting, block: Block, index: Index) -> tuple:
+    """The summaries of a block's watchers."""
+    sight = _sight(setting, block.state, block.step, block.present)
+    return tuple(watcher.end(m, setting, sight, index) for (_, watcher), m in zip(setting.watchers, block.memory, strict=True))
 
 
 @eqx.filter_jit
-def run_block(scheme: Scheme, path: Wiener, h, t0, observe: tuple, by_lanes: bool, block: Block, index: Index, records, stride):
-    """Advance `records` times by `stride` steps and keep moments before the first and after each; both are data, so nothing is compiled again."""
-    system, n = scheme.system, block.failed.shape[0]
-    m, dtype = scheme.channels, system.dtype
-    batch, step = lanes.Batch(n, by_lanes), step_of(scheme)
-    first = jax.tree.map(lambda leaf: leaf[0], block.state)
-    like = One(first, block.failed[0], block.residual[0])
-    measure = observable.bind(dict(observe), scheme, first)
+def lost(block: Block) -> Bool[Array, " n"]:
+    """Trajectories that are counted but not finite."""
+    return block.present & ~jax.vmap(finite)(block.state)
 
-    def time_at(k: Index):
-        return t0 + h * (k[0].astype(dtype) + 2.0**32 * k[1].astype(dtype))
 
-    def note(flat, k, buffer, row):
-        one = batch.unpack(flat, like)
-        values = jax.vmap(lambda state: measure(state, time_at(k)))(one.state)
-        counted = block.present & (one.failed == UNFAILED) & jax.vmap(finite)(one.state)
-        new = {name: moments.gather(value, counted) for name, value in values.items()}
-        return jax.tree.map(lambda rows, value: rows.at[row].set(value), buffer, new)
+def run_block(setting: Setting, every, block: Block, index: Index, ticks, stride, last) -> tuple[Block, tuple]:
+    """Advance `ticks` times by `stride` steps; after each, those look that are due. All of these are data, so nothing is compiled again.
 
-    def advance_one(flat, dW, k, passed):
+    every   steps between looks of the watchers that have no stride of their own
+    last    the step at which those that write rows look in any case
+    """
+    watchers = [watcher for _, watcher in setting.watchers]
+    batch = lanes.Batch(block.present.shape[0], setting.by_lanes)
+    like, walk = _walk(setting, batch, block.state, index)
+
+    def look(carry):
+        flat, k, passed, memory, written = carry
+        sight = _sight(setting, batch.unpack(flat, like), k, block.present)
+        memory, written = list(memory), list(written)
+        for i, watcher in enumerate(watchers):
+            due = (passed >= 0) & (passed % (watcher.every or every) == 0)
+            if watcher.records:
+                written[i] = jax.lax.cond(
+                    due | (passed == last), lambda w, at=watcher: _write(w, at.row(setting, sight, index)), lambda w: w, written[i]
+                )
+            else:
+                memory[i] = jax.lax.cond(due, lambda m, at=watcher: at.look(m, setting, sight), lambda m: m, memory[i])
+        return flat, k, passed, tuple(memory), tuple(written)
+
+    def tick(_, carry):
+        flat, k, passed, memory, written = carry
+        flat, k = walk(flat, k, stride)
+        return look((flat, k, passed + stride, memory, written))
+
+    row = lambda watcher: watcher.row(setting, _sight(setting, block.state, block.step, block.present), index)
+    written = tuple(_blank(jax.eval_shape(lambda w=w: row(w))) if w.records else () for w in watchers)
+    begin = (batch.pack(block.state), block.step, block.passed, block.memory, written)
+    flat, k, passed, memory, written = jax.lax.fori_loop(0, ticks, tick, begin)
+    return Block(batch.unpack(flat, like), k, passed, block.present, memory), written
+
+
+def _walk(setting: Setting, batch: lanes.Batch, states: State, index: Index):
+    """One trajectory's state, and the function that walks all of them a number of steps."""
+    scheme, path, h = setting.scheme, setting.path, setting.h
+    m, dtype = scheme.channels, scheme.system.dtype
+    like = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), states)
+    step = step_of(scheme)
+
+    @jax.jit  # traced once, however many loops it stands in
+    def advance_all(flat, dW, t):
         # Channels are rows of dW, so a channel is a contiguous vector over trajectories.
-        driven = [*flat, *(dW if by_lanes else [dW.T])]
-        return batch.call(step, driven, (like, jnp.zeros(m, dtype)), h, time_at(k), passed)
+        driven = [*flat, *(dW if batch.by_lanes else [dW.T])]
+        return batch.call(step, driven, (like, jax.ShapeDtypeStruct((m,), dtype)), h, t)
 
-    def group(carry, size_before, size_after):
-        """The steps of one group of four that lie in this stretch."""
-        flat, k, passed = carry
-        normals = path.block(index, k, m, dtype)
+    def group(carry, begin, end):
+        """The steps of one group of four from `begin` to before `end`."""
+        normals = path.block(index, carry[1], m, dtype)
 
         def inner(word, carry):
-            flat, k, passed = carry
-            flat = advance_one(flat, path.scaled(pick(normals, word), h), k, passed)
-            return flat, advance(k, 1), passed + 1
+            flat, k = carry
+            return advance_all(flat, path.scaled(pick(normals, word), h), setting.time(k)), advance(k, 1)
 
-        return jax.lax.fori_loop(size_before, size_after, inner, (flat, k, passed))
+        return jax.lax.fori_loop(begin, end, inner, carry)
 
-    def stretch(carry):
-        flat, k, passed = carry
+    def fine(_, carry):
+        flat, k = carry
+        return advance_all(flat, path.scaled(path.sums(index, k, m, dtype), h), setting.time(k)), advance(k, 1)
+
+    def walk(flat, k, stride):
         if path.substeps > 1:
-            fine = lambda _, c: (advance_one(c[0], path.scaled(path.sums(index, c[1], m, dtype), h), c[1], c[2]), advance(c[1], 1), c[2] + 1)
-            return jax.lax.fori_loop(0, stride, fine, carry)
+            return jax.lax.fori_loop(0, stride, fine, (flat, k))
         begin = path.position(k).astype(jnp.int32)
         end = begin + stride
 
         def one_group(g, carry):
             return group(carry, jnp.maximum(begin - PER_BLOCK * g, 0), jnp.minimum(end - PER_BLOCK * g, PER_BLOCK))
 
-        return jax.lax.fori_loop(0, (end + PER_BLOCK - 1) // PER_BLOCK, one_group, (flat, k, passed))
+        return jax.lax.fori_loop(0, (end + PER_BLOCK - 1) // PER_BLOCK, one_group, (flat, k))
 
-    def record(r, carry):
-        flat, k, passed, buffer = carry
-        flat, k, passed = stretch((flat, k, passed))
-        return flat, k, passed, note(flat, k, buffer, r + 1)
-
-    # A failure noted in an earlier call keeps its mark but not its step, which only that call could count.
-    failed = jnp.where(block.failed == UNFAILED, UNFAILED, FAILED_BEFORE).astype(jnp.int32)
-    flat = batch.pack(One(block.state, failed, block.residual))
-    shapes = observable.shapes(measure, first, dtype)
-    rows = {name: jax.eval_shape(moments.gather, jax.ShapeDtypeStruct((1, *shape), dtype), jnp.ones(1, bool)) for name, shape in shapes.items()}
-    buffer = jax.tree.map(lambda leaf: jnp.zeros((RECORDS + 1, *leaf.shape), leaf.dtype), rows)
-    buffer = note(flat, block.step, buffer, 0)
-    flat, k, _, buffer = jax.lax.fori_loop(0, records, record, (flat, block.step, jnp.zeros((), jnp.int32), buffer))
-    one = batch.unpack(flat, like)
-    broken = (one.failed == UNFAILED) & ~jax.vmap(finite)(one.state)
-    one = one._replace(failed=jnp.where(broken, records * stride - 1, one.failed), residual=jnp.where(broken, jnp.nan, one.residual))
-    return Block(one.state, k, one.failed, one.residual, block.present), buffer
+    return like, walk
 
 
-def at_start(state: State, dtype, present: Bool[Array, " n"]) -> Block:
-    """A block before its first step."""
-    n = present.shape[0]
-    return Block(state, words(0), jnp.full(n, UNFAILED, jnp.int32), jnp.zeros(n, dtype), present)
+def _sight(setting: Setting, states: State, step: Index, present: Bool[Array, " n"]) -> Sight:
+    return Sight(states, setting.time(step), step, present & jax.vmap(finite)(states))
+
+
+def _blank(row) -> Rows:
+    return Rows(jnp.zeros((), jnp.int32), jax.tree.map(lambda leaf: jnp.zeros((ROWS, *leaf.shape), leaf.dtype), row))
+
+
+def _write(written: Rows, row) -> Rows:
+    rows = jax.tree.map(lambda rows, value: rows.at[written.number].set(value), written.rows, row)
+    return Rows(written.number + 1, rows)

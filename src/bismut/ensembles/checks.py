@@ -22,10 +22,16 @@ def check_step(step) -> None:
         raise DomainError(f"step must be one positive number, but {step} came. A scheme is run backwards with its adjoint, not with a negative step.")
 
 
-def count(value, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise DomainError(f"{name} must be a whole number ≥ 1, but {value!r} came.")
+def count(value, name: str, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise DomainError(f"{name} must be a whole number ≥ {least}, but {value!r} came.")
     return int(value)
+
+
+def one_of(value, words: tuple[str, ...], name: str) -> str:
+    if value not in words:
+        raise DomainError(f"{name} must be {', '.join(repr(word) for word in words[:-1])} or {words[-1]!r}, but {value!r} came.".replace("'", '"'))
+    return value
 
 
 def chosen_path(seed: int | None, path: Wiener | None) -> Wiener:

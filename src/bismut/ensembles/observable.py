@@ -3,18 +3,17 @@
 A plain function of a `State` is an observable. Those here also need the system (its energy, a named momentum map) and are bound to it by the run.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.errors import BismutError, DomainError, ShapeError
+from bismut.errors import BismutError, ShapeError
 from bismut.mechanics import Scheme, State, System
-
-RESERVED = ("final", "times", "outcome", "provenance", "observables")
 
 
 @dataclass(frozen=True)
@@ -50,39 +49,42 @@ integrator_error = _booked("integrator_error", lambda ledger: ledger.error)  # w
 acceptance = _booked("acceptance", lambda ledger: ledger.accepted / jnp.maximum(ledger.steps, 1))  # accepted over tried steps
 
 
-@lru_cache  # the same object for the same name, so that a second run compiles nothing
+@cache  # the same object for the same name, so that a second run compiles nothing
 def momentum(name: str) -> Observable:
     """The momentum map of a symmetry named in the system."""
     return Observable(f"momentum({name!r})", lambda system, state, t: system.momentum_map(name, state))
 
 
-def bind(observe: Mapping[str, Callable], scheme: Scheme, example: State) -> Callable:
-    """All observables as one function of (state, t); each is tried on shapes now, so that mistakes show before the run."""
+class Measure(eqx.Module):
+    """An observable bound to a system, for all trajectories of a block at once."""
+
+    system: System
+    function: Callable = eqx.field(static=True)
+
+    def one(self, state: State, t) -> jax.Array:
+        value = self.function(self.system, state, t) if isinstance(self.function, Observable) else self.function(state)
+        return jnp.asarray(value, self.system.dtype)
+
+    def __call__(self, states: State, t) -> jax.Array:
+        return jax.vmap(lambda state: self.one(state, t))(states)
+
+    def shape(self, example: State) -> tuple[int, ...]:
+        return jax.eval_shape(self.one, example, jnp.zeros((), self.system.dtype)).shape
+
+
+def measure(function: Callable, scheme: Scheme, name: str, example: State) -> Measure:
+    """An observable made ready for a scheme, and tried on shapes so that mistakes show before the run."""
     system = scheme.system
-    functions = {}
-    for name, observable in observe.items():
-        if name in RESERVED or "/" in name:
-            raise DomainError(f"An observable cannot be called {name!r}: results keep that name for themselves ({', '.join(RESERVED)}, and '/').")
-        if not callable(observable):
-            raise ShapeError(f"observe[{name!r}] must be a function of a State, but {type(observable).__name__} came.")
-        functions[name] = _bound(observable, system)
-        try:
-            shape = jax.eval_shape(functions[name], example, jnp.zeros((), system.dtype))
-        except BismutError:
-            raise
-        except Exception as problem:
-            raise ShapeError(f"observe[{name!r}] fails on a state of {system.space}: {problem}") from problem
-        if not hasattr(shape, "shape"):
-            raise ShapeError(f"observe[{name!r}] must return one array, but it returned a {type(shape).__name__}.")
-    return lambda state, t: {name: jnp.asarray(function(state, t), system.dtype) for name, function in functions.items()}
-
-
-def _bound(observable: Callable, system: System) -> Callable:
-    if isinstance(observable, Observable):
-        return lambda state, t: observable(system, state, t)
-    return lambda state, t: observable(state)
-
-
-def shapes(observe: Callable, example: State, dtype: np.dtype) -> dict[str, tuple[int, ...]]:
-    """The shape of each observable."""
-    return {name: leaf.shape for name, leaf in jax.eval_shape(observe, example, jnp.zeros((), dtype)).items()}
+    if not callable(function):
+        raise ShapeError(f"observe[{name!r}] must be a function of a State or an observer, but {type(function).__name__} came.")
+    found = Measure(system, function)
+    bare = (lambda state, t: function(system, state, t)) if isinstance(function, Observable) else (lambda state, t: function(state))
+    try:
+        shape = jax.eval_shape(bare, example, jnp.zeros((), system.dtype))
+    except BismutError:
+        raise
+    except Exception as problem:
+        raise ShapeError(f"observe[{name!r}] fails on a state of {system.space}: {problem}") from problem
+    if not hasattr(shape, "shape") and not np.isscalar(shape):
+        raise ShapeError(f"observe[{name!r}] must return one array, but it returned a {type(shape).__name__}.")
+    return found

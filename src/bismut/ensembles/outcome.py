@@ -25,19 +25,25 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended."""
+    """How a run ended. `stopped` says why it ended before everything asked for was done, if it did."""
 
     trajectories: int
     failures: tuple[Failure, ...] = field(default=())
+    stopped: str = ""
 
     @property
     def ok(self) -> bool:
         return not self.failures
 
+    @property
+    def complete(self) -> bool:
+        return not self.stopped
+
     def __str__(self):
+        ending = f"; {self.stopped}" if self.stopped else ""
         if self.ok:
-            return f"all {self.trajectories} trajectories finished"
-        lines = [f"{len(self.failures)} of {self.trajectories} trajectories failed and were left out from then on:"]
+            return f"all {self.trajectories} trajectories finished{ending}"
+        lines = [f"{len(self.failures)} of {self.trajectories} trajectories failed and were left out from then on{ending}:"]
         lines += [f"  {failure}" for failure in self.failures[:_SHOWN]]
         if len(self.failures) > _SHOWN:
             lines.append(f"  and {len(self.failures) - _SHOWN} more")

@@ -16,6 +16,7 @@ import numpy as np
 from bismut.actions import Action, Verlet
 from bismut.ensembles import trajectory
 from bismut.ensembles.checks import check_start, check_step, one_start
+from bismut.ensembles.ensemble import ensemble_words
 from bismut.errors import BismutError, nearest
 from bismut.findings.order import Convergence, convergence
 from bismut.findings.structure import step_structure
@@ -229,7 +230,7 @@ def explain(scheme: Scheme) -> str:
     orders = [f"order {claims.order:g}"] if claims.order is not None else []
     orders += [f"strong order {claims.strong_order:g}"] if claims.strong_order is not None and scheme.channels else []
     lines.append(f"  claims       {', '.join([*orders, *kept]) or 'nothing'} (measure them: bm.verify)")
-    return "\n".join(lines)
+    return "\n".join([*lines, *ensemble_words(scheme)])
 
 
 def _formulas(scheme: Action) -> list[str]:

@@ -30,6 +30,8 @@ from bismut.mechanics.newton import Cells, Layout
 from bismut.mechanics.saddle import Saddle, saddle
 from bismut.precision import cast
 
+_NEAR = 0.5  # displacement in one step (radians, on a group) up to which the velocity before it is the guess
+
 
 class Solve(NamedTuple):
     """How the equation of one step was solved."""
@@ -87,7 +89,13 @@ class Variational(eqx.Module):
         # A correction that moves no coordinate of q1 by more than a few units in the last place is round-off.
         reach = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(state.q)]))
         floor = 16 * jnp.finfo(system.dtype).eps * reach / jnp.abs(h)
-        guess = jnp.zeros(n + system.constraints, system.dtype)
+        # Where the momentum gives a velocity by a linear map, it is O(h) away from the one sought, and a better guess than rest; but not where it
+        # leads far, as about an axis with hardly any inertia.
+        guess = jnp.zeros(n, system.dtype)
+        if system.separable and not structure.linear:
+            near = jax.lax.stop_gradient(space.flatten(system.velocity(state.q, state.p, t)))
+            guess = jnp.where(jnp.abs(h) * jnp.max(jnp.abs(near)) < _NEAR, near, guess)
+        guess = jnp.concatenate([guess, jnp.zeros(system.constraints, system.dtype)])
         root = newton.solve(lambda x: both(x)[0], guess, structure.layout, structure.linear, floor)
         residual, q1, p1 = both(root.x)
         converged = root.converged

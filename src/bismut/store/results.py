@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import xarray
 
 SCHEMA = 1  # raised when a reader of an older file would misread a newer one
-_KINDS = ("mean", "std", "stderr", "min", "max", "count")
 
 
 def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -55,10 +54,7 @@ def load(path: str | Path) -> xarray.DataTree:
 def _tree(result: Result) -> xarray.DataTree:
     import xarray
 
-    groups = {
-        f"/{name}": xarray.Dataset({kind: getattr(statistics, kind).rename(kind) for kind in _KINDS})
-        for name, statistics in result.observables.items()
-    }
+    groups = {f"/{name}": report.dataset() for name, report in result.observables.items()}
     leaves = {"q": jax.tree.leaves(result.final.q), "p": jax.tree.leaves(result.final.p)} if result.final is not None else {}
     final = {
         f"{letter}{i}": (("trajectory", *(f"{letter}{i}_{axis}" for axis in range(leaf.ndim - 1))), leaf)

@@ -13,30 +13,26 @@ noted in `Program.fallbacks`.
 
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Literal, jaxpr_as_fun
+from jax.extend.core import Literal
 
+from bismut.ensembles.lanes.graph import Node, Opaque, constant, emit, leaf
 from bismut.ensembles.lanes.primitives import (
     CALLS,
     ELEMENTWISE,
     REDUCTIONS,
     STRUCTURAL,
-    add,
-    constant,
     filled,
     lanes_of,
-    mul,
+    operate,
     regrouped,
-    select,
-    stack,
+    stacked,
     take,
     wanted,
-    zero,
 )
 
 LARGEST = 20_000  # scalar operations up to which lanes are worth their compile time
@@ -46,16 +42,18 @@ class Program:
     """A one-trajectory function as a function of lanes."""
 
     def __init__(self, function: Callable, *example: Any):
-        self.closed, shape = jax.make_jaxpr(function, return_shape=True)(*example)
+        self._closed, shape = jax.make_jaxpr(function, return_shape=True)(*example)
         self._out = jax.tree.structure(shape)
-        self.size = operations(self.closed.jaxpr)
+        self.kinds = jax.tree.leaves(shape)
+        self.size = operations(self._closed.jaxpr)
         self.fallbacks: Counter[str] = Counter()
 
     def __call__(self, count: int, *lanes: Any):
         """Evaluate on trees of lane arrays; `count` is the number of trajectories."""
-        leaves = [leaf for tree in lanes for leaf in jax.tree.leaves(tree)]
-        out = _Evaluation(count, self.fallbacks).run(self.closed.jaxpr, self.closed.consts, leaves)
-        return self._out.unflatten(out)
+        given = [filled(x.shape, lambda i, x=x: x[i] if constant(x[i]) else leaf(x[i])) for tree in lanes for x in jax.tree.leaves(tree)]
+        out = _Evaluation(count, self.fallbacks).run(self._closed.jaxpr, self._closed.consts, given)
+        values = emit(lane for x in out for lane in x.ravel())
+        return self._out.unflatten(regrouped(values, out))
 
 
 class Batch:
@@ -63,13 +61,6 @@ class Batch:
 
     def __init__(self, count: int, by_lanes: bool):
         self.count, self.by_lanes = count, by_lanes
-        self._programs: dict[Callable, Program] = {}
-
-    def _program(self, function: Callable, *example: Any) -> Program:
-        """The function, traced once however often a compiled loop walks through its body (which it does several times)."""
-        if function not in self._programs:
-            self._programs[function] = Program(function, *jax.tree.map(lambda leaf: jnp.zeros(jnp.shape(leaf), jnp.result_type(leaf)), example))
-        return self._programs[function]
 
     def pack(self, tree: Any) -> list:
         """A tree of arrays with trajectories first, as a flat list that a compiled loop can carry."""
@@ -87,15 +78,13 @@ class Batch:
     def call(self, function: Callable, flat: list, like: Any, *shared: Any) -> Any:
         """function(tree of one trajectory, *shared) for all, with trees in and packed lists out."""
         leaves, structure = jax.tree.flatten(like)
-        program = self._program(function, like, *shared)
         if not self.by_lanes:
-            one, kinds = jaxpr_as_fun(program.closed), program.closed.in_avals
-            typed = [jnp.asarray(value, kind.dtype) for value, kind in zip([*flat, *shared], kinds, strict=True)]
-            return list(jax.vmap(one, in_axes=[0] * len(flat) + [None] * len(shared))(*typed))
-        out = program(self.count, structure.unflatten(regrouped(flat, leaves)), *map(lanes_of, shared))
+            return jax.tree.leaves(jax.vmap(lambda tree: function(tree, *shared))(structure.unflatten(flat)))
+        program = Program(lambda tree: function(tree, *shared), like)
+        out = jax.tree.leaves(program(self.count, structure.unflatten(regrouped(flat, leaves))))
         return [
             jnp.broadcast_to(jnp.asarray(lane, kind.dtype), (self.count,))
-            for leaf, kind in zip(jax.tree.leaves(out), program.closed.out_avals, strict=True)
+            for leaf, kind in zip(out, program.kinds, strict=True)
             for lane in leaf.ravel()
         ]
 
@@ -107,7 +96,7 @@ def split(tree: Any) -> Any:
 
 def join(tree: Any, count: int) -> Any:
     """The inverse of `split`."""
-    return jax.tree.map(lambda leaf: stack(leaf, count), tree)
+    return jax.tree.map(lambda x: stacked(list(x.ravel()), x.shape, count), tree)
 
 
 def operations(jaxpr) -> int:
@@ -126,8 +115,36 @@ def operations(jaxpr) -> int:
     return total
 
 
+def largest_array(jaxpr) -> int:
+    """The number of entries of the largest array a jaxpr makes."""
+    largest = 1
+    for equation in jaxpr.eqns:
+        largest = max([largest, *(getattr(v.aval, "size", 1) for v in equation.outvars)])
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                nested = getattr(inner, "jaxpr", inner)
+                if hasattr(nested, "eqns"):
+                    largest = max(largest, largest_array(nested))
+    return largest
+
+
+def left_to_vmap(function: Callable, example: Any) -> dict[str, str]:
+    """The primitives of a function that lanes do not know, and why each is left to vmap."""
+    program = Program(function, example)
+    leaves = [jax.ShapeDtypeStruct((2, *jnp.shape(leaf)), jnp.result_type(leaf)) for leaf in jax.tree.leaves(example)]
+    tree = jax.tree.structure(example)
+    jax.eval_shape(lambda *arrays: join(program(2, split(tree.unflatten(arrays))), 2), *leaves)
+    return {name: f"{times} times: {_WHY.get(name, 'not a primitive that lanes know')}" for name, times in program.fallbacks.items()}
+
+
+_CONTROL = "control flow, whose branches are array code"
+_WHY = {"cond": _CONTROL, "scan": _CONTROL, "sort": "a comparison network would be longer than the sort"}
+_WHY |= dict.fromkeys(("lu", "cholesky", "triangular_solve", "eigh", "qr", "svd"), "linear algebra of matrices too large to write out")
+_WHY |= dict.fromkeys(("gather", "scatter", "scatter-add", "dynamic_slice", "dynamic_update_slice"), "an index that is known only while it runs")
+
+
 class _Evaluation:
-    """One walk through a jaxpr."""
+    """One walk through a jaxpr, which builds the graph of its lanes."""
 
     def __init__(self, count: int, fallbacks: Counter[str]):
         self.count, self.fallbacks, self.memo = count, fallbacks, {}
@@ -143,8 +160,8 @@ class _Evaluation:
 
     def apply(self, equation, inputs: list[np.ndarray]) -> list[np.ndarray]:
         name, params = equation.primitive.name, equation.params
-        if name in ELEMENTWISE:
-            return [self.each(name, partial(ELEMENTWISE[name], **wanted(name, params)), inputs, params)]
+        if name in ELEMENTWISE and (name != "select_n" or len(inputs) == 3):
+            return [self.each(name, inputs, wanted(name, params))]
         if name in STRUCTURAL:
             out = STRUCTURAL[name](inputs, params)
             return out if isinstance(out, list) else [out]
@@ -152,34 +169,30 @@ class _Evaluation:
             return [self.reduce(REDUCTIONS[name], inputs[0], params["axes"])]
         special = getattr(self, f"_{name}", None)
         if special is not None:
-            done = special(inputs, params)
-            if done is not None:
-                return done
+            return special(inputs, params)
         inner = params.get("jaxpr") or params.get("call_jaxpr")
         if name in CALLS and inner is not None:
             closed = inner if hasattr(inner, "consts") else None
             return self.run(closed.jaxpr if closed else inner, closed.consts if closed else (), inputs)
         return self.fallback(equation, inputs)
 
-    def each(self, name: str, operation: Callable, inputs: list[np.ndarray], params) -> np.ndarray:
-        arrays = np.broadcast_arrays(*inputs) if len(inputs) > 1 else inputs
-        out = np.empty(arrays[0].shape, object)
-        settings = str(wanted(name, params))
-        for i in np.ndindex(out.shape):
-            lanes = [a[i] for a in arrays]
-            # Equal operations on the same lanes are done once; the lanes are kept beside the result so that their ids stay theirs.
-            key = (name, settings, *(("c", lane.dtype.str, lane.item()) if constant(lane) else id(lane) for lane in lanes))
-            if key not in self.memo:
-                self.memo[key] = (operation(*lanes), lanes)
-            out[i] = self.memo[key][0]
-        return out
+    def lane(self, name: str, lanes: list, settings: dict):
+        """One operation; equal operations on the same lanes are one node. (Lanes are kept beside the result so that their ids stay theirs.)"""
+        key = (name, str(settings) if settings else "", *((lane.dtype.str, lane.item()) if constant(lane) else id(lane) for lane in lanes))
+        if key not in self.memo:
+            self.memo[key] = (operate(name, lanes, settings), lanes)
+        return self.memo[key][0]
 
-    def reduce(self, operation: Callable, x: np.ndarray, axes) -> np.ndarray:
+    def each(self, name: str, inputs: list[np.ndarray], settings: dict) -> np.ndarray:
+        arrays = np.broadcast_arrays(*inputs) if len(inputs) > 1 else inputs
+        return filled(arrays[0].shape, lambda i: self.lane(name, [a[i] for a in arrays], settings))
+
+    def reduce(self, name: str, x: np.ndarray, axes) -> np.ndarray:
         for axis in sorted(map(int, axes), reverse=True):
             parts = [take(x, k, axis) for k in range(x.shape[axis])]
             total = parts[0]
             for part in parts[1:]:
-                total = filled(total.shape, lambda i, a=total, b=part: operation(a[i], b[i]))
+                total = self.each(name, [total, part], {})
             x = total
         return x
 
@@ -195,61 +208,75 @@ class _Evaluation:
 
         def entry(i):
             *g, r, c = i
-            total: Any = zero(params.get("preferred_element_type"))
+            total: Any = np.dtype(params.get("preferred_element_type") or float).type(0)
             for k in range(depth):
-                total = add(total, mul(A[(*g, r, k)], B[(*g, k, c)]))
+                total = self.lane("add", [total, self.lane("mul", [A[(*g, r, k)], B[(*g, k, c)]], {})], {})
             return total
 
         out = filled((*batch, rows, columns), entry)
         return [out.reshape([*batch, *(a.shape[d] for d in lf), *(b.shape[d] for d in rf)])]
 
-    def _select_n(self, inputs, params):
-        which, *cases = inputs
-        if len(cases) != 2 or np.ndim(which) not in (0, cases[0].ndim):
-            return None
-        which = np.broadcast_to(which, cases[0].shape)
-        return [filled(cases[0].shape, lambda i: select(which[i], cases[0][i], cases[1][i]))]
-
     def _optimization_barrier(self, inputs, params):
         flat = [lane for x in inputs for lane in x.ravel()]
-        held = iter(jax.lax.optimization_barrier([lane for lane in flat if not constant(lane)]))
-        return regrouped([lane if constant(lane) else next(held) for lane in flat], inputs)
+        held = [lane for lane in flat if isinstance(lane, Node)]
+        parts = iter(Opaque(lambda *values: jax.lax.optimization_barrier(values), tuple(held), 0.0).parts(len(held)))
+        return regrouped([next(parts) if isinstance(lane, Node) else lane for lane in flat], inputs)
 
     def _while(self, inputs, params):
         """The loop runs until every trajectory has finished; those that have keep what they had, as under vmap."""
         nc, nb = params["cond_nconsts"], params["body_nconsts"]
         cond, body = params["cond_jaxpr"], params["body_jaxpr"]
-        cond_consts, body_consts, start = inputs[:nc], inputs[nc : nc + nb], inputs[nc + nb :]
         types = [v.aval.dtype for v in body.jaxpr.outvars]
-        full = lambda x, dtype: jnp.broadcast_to(jnp.asarray(x, dtype), (self.count,))
-        pack = lambda arrays: [full(x, t) for array, t in zip(arrays, types, strict=True) for x in array.ravel()]
-
-        like = [np.empty(x.shape) for x in start]
+        like = [np.empty(x.shape) for x in inputs[nc + nb :]]
+        lanes = [lane for x in inputs for lane in x.ravel()]
+        dtypes = [t for t, x in zip(types, like, strict=True) for _ in range(x.size)]
+        full = lambda value, dtype: jnp.broadcast_to(jnp.asarray(value, dtype), (self.count,))
 
         def inner(jaxpr, consts, flat):
-            return _Evaluation(self.count, self.fallbacks).run(jaxpr.jaxpr, jaxpr.consts, [*consts, *regrouped(flat, like)])
+            arguments = [*consts, *regrouped([leaf(value) for value in flat], like)]
+            out = _Evaluation(self.count, self.fallbacks).run(jaxpr.jaxpr, jaxpr.consts, arguments)
+            return [lane for x in out for lane in x.ravel()]
 
-        def going(flat):
-            return full(inner(cond, cond_consts, flat)[0][()], bool)
+        def loop(*values):
+            known = regrouped([v if constant(v) else leaf(v) for v in values], inputs)
+            start = [full(v, t) for v, t in zip(values[len(values) - len(dtypes) :], dtypes, strict=True)]
 
-        def step(carry):
-            flat, on = carry
-            new = [jnp.where(on, a, b) for a, b in zip(pack(inner(body, body_consts, flat)), flat, strict=True)]
-            return new, going(new)
+            def going(flat):
+                return full(emit(inner(cond, known[:nc], flat))[0], bool)
 
-        first = pack(start)
-        flat, _ = jax.lax.while_loop(lambda carry: jnp.any(carry[1]), step, (first, going(first)))
-        return regrouped(flat, like)
+            def step(carry):
+                flat, on = carry
+                held = [leaf(value) for value in flat]
+                arguments = [*known[nc : nc + nb], *regrouped(held, like)]
+                evaluation = _Evaluation(self.count, self.fallbacks)
+                out = [lane for x in evaluation.run(body.jaxpr, body.consts, arguments) for lane in x.ravel()]
+                kept = leaf(on)
+                new = [evaluation.lane("select_n", [kept, old, lane], {}) for old, lane in zip(held, out, strict=True)]
+                values = [full(v, t) for v, t in zip(emit(new), dtypes, strict=True)]
+                return values, going(values)
+
+            return jax.lax.while_loop(lambda carry: jnp.any(carry[1]), step, (start, going(start)))[0]
+
+        return regrouped(Opaque(loop, tuple(lanes), 0.0).parts(len(dtypes)), like)
 
     def fallback(self, equation, inputs: list[np.ndarray]) -> list[np.ndarray]:
         """Stack, run under vmap, unstack."""
+        if not inputs:  # nothing that could differ between trajectories
+            out = equation.primitive.bind(**equation.params)
+            return [lanes_of(x) for x in (out if equation.primitive.multiple_results else [out])]
         self.fallbacks[equation.primitive.name] += 1
-        stacked = [stack(x, self.count, v.aval.dtype) for x, v in zip(inputs, equation.invars, strict=True)]
+        shapes = [v.aval for v in equation.outvars]
 
         def bind(*arguments):
             out = equation.primitive.bind(*arguments, **equation.primitive.get_bind_params(equation.params))
             return tuple(out) if equation.primitive.multiple_results else (out,)
 
-        if not stacked:  # nothing that could differ between trajectories
-            return [lanes_of(out) for out in bind()]
-        return [split(out) for out in jax.vmap(bind)(*stacked)]
+        def run(*values):
+            values, arrays = iter(values), []
+            for x, v in zip(inputs, equation.invars, strict=True):
+                arrays.append(stacked([next(values) for _ in range(x.size)], x.shape, self.count, v.aval.dtype))
+            out = jax.vmap(bind)(*arrays)
+            return [array[(slice(None), *i)] for array, aval in zip(out, shapes, strict=True) for i in np.ndindex(aval.shape)]
+
+        piece = Opaque(run, tuple(lane for x in inputs for lane in x.ravel()), 0.0)
+        return regrouped(piece.parts(sum(aval.size for aval in shapes)), shapes)

@@ -1,18 +1,18 @@
-"""Primitives on lanes: what each does to NumPy arrays whose entries are constants or vectors over trajectories.
+"""Primitives on lanes: what each does to NumPy arrays whose entries are constants or nodes of the graph.
 
 Constants are folded as they are met: 0·x = 0, 1·x = x, 0 + x = x. (So 0·∞ = 0 here; a step in which that matters has failed already.)
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-
-def constant(lane) -> bool:
-    return isinstance(lane, np.generic)
+from bismut.ensembles.lanes import elementary
+from bismut.ensembles.lanes.graph import Node, constant, leaf
 
 
 def filled(shape, entry: Callable) -> np.ndarray:
@@ -25,7 +25,7 @@ def filled(shape, entry: Callable) -> np.ndarray:
 def lanes_of(value) -> np.ndarray:
     """A value that is the same for all trajectories, as an array of lanes."""
     if isinstance(value, Tracer):
-        return filled(value.shape, lambda i: value[i] if i else value)
+        return filled(value.shape, lambda i: leaf(value[i] if i else value))
     value = np.asarray(value)
     return filled(value.shape, lambda i: value[i])
 
@@ -35,150 +35,152 @@ def take(x: np.ndarray, k: int, axis: int) -> np.ndarray:
     return part if isinstance(part, np.ndarray) else filled((), lambda _: part)
 
 
-def stack(x: np.ndarray, count: int, dtype=None) -> jax.Array:
-    lanes = [jnp.broadcast_to(jnp.asarray(lane, dtype), (count,)) for lane in x.ravel()]
+def stacked(values: list, shape: tuple[int, ...], count: int, dtype=None) -> jax.Array:
+    """Values of lanes as one array with trajectories first."""
+    lanes = [jnp.broadcast_to(jnp.asarray(value, dtype), (count,)) for value in values]
     if not lanes:
-        return jnp.zeros((count, *x.shape), dtype)
-    return jnp.stack(lanes, -1).reshape(count, *x.shape)
-
-
-def zero(dtype) -> np.generic:
-    return np.dtype(dtype or float).type(0)
+        return jnp.zeros((count, *shape), dtype)
+    return jnp.stack(lanes, -1).reshape(count, *shape)
 
 
 def _is(lane, value):
     return constant(lane) and lane == value
 
 
-def add(a, b):
-    return b if _is(a, 0) else a if _is(b, 0) else a + b
+def _add(a, b):
+    return b if _is(a, 0) else a if _is(b, 0) else None
 
 
 def _sub(a, b):
-    return a if _is(b, 0) else -b if _is(a, 0) else a - b
+    return a if _is(b, 0) else None
 
 
-def mul(a, b):
+def _mul(a, b):
     for x, y in ((a, b), (b, a)):
         if _is(x, 0):
             return x
         if _is(x, 1):
             return y
-        if _is(x, -1) and not np.issubdtype(x.dtype, np.unsignedinteger):
-            return -y
-    return a * b
+    return None
 
 
 def _div(a, b):
-    return a if _is(a, 0) or _is(b, 1) else a / b if jnp.issubdtype(jnp.result_type(a), jnp.floating) else jax.lax.div(a, b)
+    return a if _is(a, 0) or _is(b, 1) else None
+
+
+def _select(which, a, b):
+    return (b if which else a) if constant(which) else a if a is b else None
+
+
+# What is known of a result before anything is computed; None where nothing is.
+FOLDS: dict[str, Callable] = {"add": _add, "add_any": _add, "sub": _sub, "mul": _mul, "div": _div, "select_n": _select}
 
 
 def _power(a, y):
-    if y == 0:
-        return jnp.ones_like(a) if not constant(a) else np.ones_like(a)[()]
     if y < 0:
         return 1 / _power(a, -y)
+    if y == 0:
+        return jnp.ones_like(a)
     half = _power(a, y // 2) if y > 1 else None
-    return a if half is None else mul(half, half) if y % 2 == 0 else mul(mul(half, half), a)
+    return a if half is None else half * half if y % 2 == 0 else half * half * a
 
 
-def select(which, a, b):
-    if constant(which):
-        return b if which else a
-    return a if a is b else jnp.where(which, b, a)
+def _quotient(a, b):
+    return a / b if jnp.issubdtype(jnp.result_type(a), jnp.floating) or jnp.iscomplexobj(a) else jax.lax.div(a, b)
 
 
-def _convert(a, new_dtype):
-    return np.dtype(new_dtype).type(a) if constant(a) else a.astype(new_dtype)
+def _clamp(low, a, high):
+    return jnp.clip(a, low, high)
 
 
-def _either(on_lanes: Callable, on_constants: Callable) -> Callable:
-    """A function of lanes that is worked out at once where all of them are constants."""
-    return lambda *a, **k: np.asarray(on_constants(*a, **k))[()] if all(map(constant, a)) else on_lanes(*a, **k)
+def _same(a):
+    return a
 
 
-def _same(name: str, constant: Callable | None = None) -> Callable:
-    return _either(getattr(jax.lax, name), constant or getattr(np, name))
-
-
-def _binary(name: str, constant: Callable) -> Callable:
-    operation = getattr(jnp, name)
-    return _either(operation, constant)
-
-
+# Functions of values, which are vectors over trajectories or numbers shared by all.
 ELEMENTWISE: dict[str, Callable] = {
-    "add": add,
-    "add_any": add,
-    "sub": _sub,
-    "mul": mul,
-    "div": _div,
-    "neg": lambda a: -a,
-    "max": _binary("maximum", np.maximum),
-    "min": _binary("minimum", np.minimum),
-    "rem": _binary("fmod", np.fmod),
-    "pow": _binary("power", np.power),
-    "atan2": _binary("arctan2", np.arctan2),
-    "nextafter": _binary("nextafter", np.nextafter),
-    "eq": _binary("equal", np.equal),
-    "ne": _binary("not_equal", np.not_equal),
-    "lt": _binary("less", np.less),
-    "le": _binary("less_equal", np.less_equal),
-    "gt": _binary("greater", np.greater),
-    "ge": _binary("greater_equal", np.greater_equal),
-    "and": _binary("bitwise_and", np.bitwise_and),
-    "or": _binary("bitwise_or", np.bitwise_or),
-    "xor": _binary("bitwise_xor", np.bitwise_xor),
-    "not": _binary("bitwise_not", np.bitwise_not),
-    "abs": _same("abs"),
-    "sign": _same("sign"),
-    "sqrt": _same("sqrt"),
-    "rsqrt": _same("rsqrt", lambda a: 1 / np.sqrt(a)),
-    "cbrt": _same("cbrt"),
-    "square": lambda a: mul(a, a),
-    "exp": _same("exp"),
-    "exp2": _same("exp2"),
-    "expm1": _same("expm1"),
-    "log": _same("log"),
-    "log1p": _same("log1p"),
-    "sin": _same("sin"),
-    "cos": _same("cos"),
-    "tan": _same("tan"),
-    "asin": _same("asin", np.arcsin),
-    "acos": _same("acos", np.arccos),
-    "atan": _same("atan", np.arctan),
-    "sinh": _same("sinh"),
-    "cosh": _same("cosh"),
-    "tanh": _same("tanh"),
-    "asinh": _same("asinh", np.arcsinh),
-    "acosh": _same("acosh", np.arccosh),
-    "atanh": _same("atanh", np.arctanh),
-    "floor": _same("floor"),
-    "ceil": _same("ceil"),
-    "is_finite": _same("is_finite", np.isfinite),
-    "round": lambda a, rounding_method: np.round(a) if constant(a) and int(rounding_method) == 1 else jax.lax.round(a, rounding_method),
+    "add": jnp.add,
+    "add_any": jnp.add,
+    "sub": jnp.subtract,
+    "mul": jnp.multiply,
+    "div": _quotient,
+    "neg": jnp.negative,
+    "max": jnp.maximum,
+    "min": jnp.minimum,
+    "rem": jnp.fmod,
+    "pow": jnp.power,
+    "atan2": jnp.arctan2,
+    "nextafter": jnp.nextafter,
+    "eq": jnp.equal,
+    "ne": jnp.not_equal,
+    "lt": jnp.less,
+    "le": jnp.less_equal,
+    "gt": jnp.greater,
+    "ge": jnp.greater_equal,
+    "and": jnp.bitwise_and,
+    "or": jnp.bitwise_or,
+    "xor": jnp.bitwise_xor,
+    "not": jnp.bitwise_not,
+    "square": jnp.square,
     "integer_pow": _power,
-    "convert_element_type": _convert,
-    "clamp": lambda low, a, high: jnp.clip(a, low, high),
-    "copy": lambda a: a,
-    "copy_p": lambda a: a,
-    "stop_gradient": lambda a: a,
-    "reduce_precision": lambda a: a,
+    "convert_element_type": lambda a, new_dtype: jnp.asarray(a).astype(new_dtype),
+    "clamp": _clamp,
+    "round": jax.lax.round,
+    "sin": elementary.sin,
+    "cos": elementary.cos,
+    "tan": elementary.tan,
+    "select_n": lambda which, a, b: jnp.where(which, b, a),
+    **dict.fromkeys(("copy", "copy_p", "stop_gradient", "reduce_precision"), _same),
+    **{name: getattr(jax.lax, name) for name in ("abs", "sign", "sqrt", "rsqrt", "cbrt", "floor", "ceil", "is_finite")},
+    **{name: getattr(jax.lax, name) for name in ("exp", "exp2", "expm1", "log", "log1p", "asin", "acos", "atan")},
+    **{name: getattr(jax.lax, name) for name in ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh")},
 }
 
 _WANTED = {"integer_pow": ("y",), "convert_element_type": ("new_dtype",), "round": ("rounding_method",)}
+
+# Costs in multiplications, measured on vectors that stay in the cache; everything else is 1.
+COSTS = {"div": 6, "sqrt": 6, "rsqrt": 8, "pow": 80, "atan2": 80, "sin": 25, "cos": 25, "tan": 35, "cbrt": 60, "erf_inv": 60}
+COSTS |= dict.fromkeys(("exp", "exp2", "log", "tanh", "log1p", "expm1"), 20)
+COSTS |= dict.fromkeys(("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh"), 60)
 
 
 def wanted(name: str, params) -> dict:
     return {key: params[key] for key in _WANTED.get(name, ())}
 
 
-REDUCTIONS: dict[str, Callable] = {
-    "reduce_sum": add,
-    "reduce_prod": mul,
-    "reduce_max": ELEMENTWISE["max"],
-    "reduce_min": ELEMENTWISE["min"],
-    "reduce_and": ELEMENTWISE["and"],
-    "reduce_or": ELEMENTWISE["or"],
+_FOLDED = {
+    **dict.fromkeys(("add", "add_any"), np.add),
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "neg": np.negative,
+    "max": np.maximum,
+    "min": np.minimum,
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+    "square": np.square,
+    "convert_element_type": lambda a, new_dtype: np.dtype(new_dtype).type(a),
+}
+
+
+def operate(name: str, lanes: list, settings: dict):
+    """One operation on lanes: folded if constants allow it, worked out at once if all are constants, a node otherwise."""
+    folded = FOLDS[name](*lanes) if name in FOLDS else None
+    if folded is not None:
+        return folded
+    function = ELEMENTWISE[name]
+    if all(map(constant, lanes)):
+        with np.errstate(all="ignore"), jax.ensure_compile_time_eval():
+            return np.asarray(_FOLDED.get(name, function)(*lanes, **settings))[()]
+    return Node(partial(function, **settings) if settings else function, tuple(lanes), COSTS.get(name, 1))
+
+
+REDUCTIONS = {
+    "reduce_sum": "add",
+    "reduce_prod": "mul",
+    "reduce_max": "max",
+    "reduce_min": "min",
+    "reduce_and": "and",
+    "reduce_or": "or",
 }
 
 CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "remat", "checkpoint")
@@ -230,8 +232,8 @@ STRUCTURAL: dict[str, Callable] = {
 def regrouped(flat: list, like: list) -> list[np.ndarray]:
     """Lanes in a row as lane arrays of the given shapes."""
     out, k = [], 0
-    for leaf in like:
-        n = int(np.prod(jnp.shape(leaf)))
-        out.append(filled((n,), lambda i, k=k: flat[k + i[0]]).reshape(jnp.shape(leaf)))
+    for shape in map(jnp.shape, like):
+        n = int(np.prod(shape))
+        out.append(filled((n,), lambda i, k=k: flat[k + i[0]]).reshape(shape))
         k += n
     return out

@@ -1,0 +1,94 @@
+"""Mean-squared displacement, also where positions wind.
+
+    MSD(τ) = ⟨|X(t + τ) − X(t)|²⟩,       X(t_k) = Σ_j q_j ⊖ q_{j−1}
+
+X adds up what happens between looks: on the line it is the displacement, on the circle it counts turns, on rotations it is the integrated rotation
+vector in the body, which has no largest value. Looks must be close enough that no angle changes by half a turn between two of them.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.ensembles import moments
+from bismut.ensembles.observers.report import Report
+from bismut.ensembles.observers.watcher import Clock, Watcher
+from bismut.errors import DomainError, ShapeError
+
+
+class Wound(NamedTuple):
+    """Looks so far, the last point, its unwound position, recent positions (newest first), and sums of squares for each lag."""
+
+    count: Any
+    q: Any
+    position: Any
+    recent: Any
+    squares: Any
+
+
+class Displacement(Watcher):
+    """Mean-squared displacement at lags 0, 1, ... looks."""
+
+    part: Callable | None = eqx.field(static=True)
+    lags: int = eqx.field(static=True)
+
+    def bound(self, scheme, name, example):
+        try:
+            shape = jax.eval_shape(self._picked, jax.eval_shape(scheme.space.zero))
+        except Exception as problem:
+            raise ShapeError(f"observe[{name!r}]: part fails on a displacement of {scheme.space}: {problem}") from problem
+        if len(shape.shape) != 1:
+            raise ShapeError(f"observe[{name!r}]: part must pick one vector from a displacement, but {shape.shape} came.")
+        return self
+
+    def _picked(self, v):
+        leaves = jax.tree.leaves(v) if self.part is None else [self.part(v)]
+        return jnp.concatenate([jnp.ravel(leaf) for leaf in leaves])
+
+    def begin(self, setting, sight):
+        space, n = setting.scheme.space, sight.counted.shape[0]
+        dtype = setting.scheme.system.dtype
+        size = jax.eval_shape(lambda: self._picked(space.zero(dtype))).shape[0]
+        return Wound(
+            jnp.zeros((), jnp.int32),
+            sight.state.q,
+            jnp.zeros((n, size), dtype),
+            jnp.zeros((self.lags, n, size), dtype),
+            jnp.zeros((self.lags, n), dtype),
+        )
+
+    def look(self, memory, setting, sight):
+        space = setting.scheme.space.using("exp")  # angles, not their tangents
+        moved = jax.vmap(lambda q1, q0: self._picked(space.subtract(q1, q0)))(sight.state.q, memory.q)
+        position = memory.position + moved
+        recent = jnp.concatenate([position[None], memory.recent[:-1]])
+        known = (jnp.arange(self.lags) <= memory.count)[:, None]
+        squares = memory.squares + jnp.where(known, jnp.sum((recent - position) ** 2, -1), 0.0)
+        return Wound(memory.count + 1, sight.state.q, position, recent, squares)
+
+    def end(self, memory, setting, sight, index):
+        origins = jnp.maximum(memory.count - jnp.arange(self.lags), 1).astype(memory.squares.dtype)
+        return moments.gather((memory.squares / origins[:, None]).T, sight.counted)
+
+    def merge(self, a, b):
+        return moments.merge(a, b)
+
+    def report(self, name, summary, clock: Clock):
+        n = np.asarray(summary.n)
+        known = np.arange(self.lags) < clock.steps // clock.every + 1
+        spread = np.sqrt(summary.second / np.maximum(n - 1, 1) / np.maximum(n, 1))
+        lag = clock.h * clock.every * np.arange(self.lags)
+        values = {"mean": np.where(known, summary.mean, np.nan), "stderr": np.where(known & (n > 1), spread, np.nan), "count": n}
+        last = int(known.sum()) - 1
+        return Report(name, {kind: (("lag",), v) for kind, v in values.items()}, {"lag": lag}, f"{summary.mean[last]:.6g} after τ = {lag[last]:g}")
+
+
+def mean_squared_displacement(part: Callable | None = None, *, lags: int = 100, every: int | None = None) -> Displacement:
+    """The mean-squared displacement; `part` picks what is meant from a displacement, say lambda v: v[0] for the positions of rigid bodies."""
+    if not isinstance(lags, int) or lags < 1:
+        raise DomainError(f"lags must be a whole number ≥ 1, but {lags!r} came.")
+    return Displacement(part, lags, every=every)

@@ -1,0 +1,62 @@
+"""The least and the largest value of an observable over time, per trajectory.
+
+low_i = min_t x_i(t),     high_i = max_t x_i(t)
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.ensembles import moments
+from bismut.ensembles.observable import Measure, measure
+from bismut.ensembles.observers.records import statistics
+from bismut.ensembles.observers.report import Report, short
+from bismut.ensembles.observers.watcher import Watcher
+
+
+class Extremes(Watcher):
+    """low and high over time: of all trajectories (`min`, `max`), and the mean over trajectories of each (`mean_min`, `mean_max`, with errors)."""
+
+    function: Any = eqx.field(static=True)
+    measure: Measure | None = None
+
+    def bound(self, scheme, name, example):
+        return eqx.tree_at(lambda w: w.measure, self, measure(self.function, scheme, name, example), is_leaf=lambda x: x is None)
+
+    def begin(self, setting, sight):
+        assert self.measure is not None
+        x = self.measure(sight.state, sight.t)
+        return jnp.full_like(x, jnp.inf), jnp.full_like(x, -jnp.inf)
+
+    def look(self, memory, setting, sight):
+        assert self.measure is not None
+        x = self.measure(sight.state, sight.t)
+        counted = sight.counted.reshape(-1, *[1] * (x.ndim - 1))
+        low, high = memory
+        return jnp.where(counted, jnp.minimum(low, x), low), jnp.where(counted, jnp.maximum(high, x), high)
+
+    def end(self, memory, setting, sight, index):
+        return tuple(moments.gather(x, sight.counted) for x in memory)
+
+    def merge(self, a, b):
+        return tuple(moments.merge(x, y) for x, y in zip(a, b, strict=True))
+
+    def report(self, name, summary, clock):
+        low, high = (statistics(name, part, ()) for part in summary)
+        variables = {
+            "min": low["min"],
+            "max": high["max"],
+            "mean_min": low["mean"],
+            "mean_max": high["mean"],
+            "stderr_min": low["stderr"],
+            "stderr_max": high["stderr"],
+            "count": low["count"],
+        }
+        return Report(name, variables, {}, f"from {short(np.asarray(low['min'][1]))} to {short(np.asarray(high['max'][1]))}")
+
+
+def extremes(of, *, every: int | None = None) -> Extremes:
+    """Least and largest value over time of a function of a State."""
+    return Extremes(of, every=every)

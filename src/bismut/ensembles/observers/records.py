@@ -1,0 +1,77 @@
+"""Statistics over trajectories at chosen times: mean, standard deviation and error, least and largest value.
+
+This is what a plain function of a `State` becomes when it is observed.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from bismut.ensembles import moments
+from bismut.ensembles.moments import Moments
+from bismut.ensembles.observable import Measure, measure
+from bismut.ensembles.observers.report import Report, Variables, component_axes, short
+from bismut.ensembles.observers.watcher import Clock, Watcher
+
+
+def statistics(name: str, found: Moments, axis: tuple[str, ...]) -> Variables:
+    """mean, std, stderr, min, max and count of moments whose leading axes are named."""
+    n = np.asarray(found.n)
+    std = np.sqrt(found.second / np.maximum(n - 1, 1))
+    axes = (*axis, *component_axes(name, n.shape[len(axis) :]))
+    values = {
+        "mean": np.where(n > 0, found.mean, np.nan),
+        "std": np.where(n > 1, std, np.nan),
+        "stderr": np.where(n > 1, std / np.sqrt(np.maximum(n, 1)), np.nan),
+        "min": np.asarray(found.low),
+        "max": np.asarray(found.high),
+        "count": n,
+    }
+    return {kind: (axes, np.asarray(value)) for kind, value in values.items()}
+
+
+def standard_error(found: Moments) -> float:
+    """The largest standard error over components."""
+    n = np.asarray(found.n)
+    if n.size == 0 or n.min() < 2:
+        return float("inf")
+    return float(np.max(np.sqrt(found.second / (n - 1) / n)))
+
+
+class Records(Watcher):
+    """One observable at the recorded times."""
+
+    function: Any = eqx.field(static=True)
+    measure: Measure | None = None
+
+    @property
+    def records(self):
+        return True
+
+    def bound(self, scheme, name, example):
+        return eqx.tree_at(lambda w: w.measure, self, measure(self.function, scheme, name, example), is_leaf=lambda x: x is None)
+
+    def row(self, setting, sight, index):
+        assert self.measure is not None
+        return moments.gather(self.measure(sight.state, sight.t), sight.counted)
+
+    def merge(self, a, b):
+        return moments.merge(a, b)
+
+    def report(self, name, summary, clock: Clock):
+        times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))[: len(summary.n)]
+        variables = statistics(name, summary, ("time",))
+        mean = variables["mean"][1]
+        words = f"mean {short(mean[0])} at t = {times[0]:g}, {short(mean[-1])} at t = {times[-1]:g}"
+        return Report(name, variables, {"time": times}, words)
+
+    def error(self, summary):
+        return standard_error(jax.tree.map(lambda rows: rows[-1], summary))
+
+
+def record_steps(steps: int, every: int) -> list[int]:
+    """The steps after which a record is made: 0, every, 2 every, ..., and the last."""
+    marks = list(range(0, steps + 1, every))
+    return marks if marks[-1] == steps else [*marks, steps]

@@ -1,0 +1,60 @@
+"""Parameter sweeps: the same program for every value, the values as extra axes of the result.
+
+    simulate(..., sweep={"temperature": [0.5, 1.0, 2.0]})      →      result.energy.mean  with axes (temperature, time)
+
+A name is a key of the system's parameters, or a number the scheme itself holds. Several names span a grid. All values see the same noise, so
+differences between them are differences of the system.
+"""
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.errors import DomainError, nearest
+from bismut.mechanics import Scheme
+
+
+def grid(sweep: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
+    """The swept values by name, each along a first axis."""
+    axes = {name: np.asarray(values) for name, values in (sweep or {}).items()}
+    for name, values in axes.items():
+        if values.ndim != 1 or not len(values):
+            raise DomainError(f"sweep[{name!r}] must be a list of one or more numbers, but an array of shape {values.shape} came.")
+    return axes
+
+
+def variants(scheme: Scheme, axes: dict[str, np.ndarray]) -> list[Scheme]:
+    """The scheme with each combination of values, the last name varying fastest."""
+    return [_changed(scheme, dict(zip(axes, values, strict=True))) for values in product(*axes.values())]
+
+
+def _changed(scheme: Scheme, values: dict[str, Any]) -> Scheme:
+    for name, value in values.items():
+        scheme = _with(scheme, name, value)
+    return scheme
+
+
+def _with(scheme: Scheme, name: str, value) -> Scheme:
+    parameters = scheme.system.parameters
+    if isinstance(parameters, Mapping) and name in parameters:
+        number = jnp.broadcast_to(jnp.asarray(value, scheme.system.dtype), jnp.shape(parameters[name]))
+        return eqx.tree_at(lambda s: s.system.parameters[name], scheme, number)
+    number = _number(scheme, name)
+    if number is not None:
+        return eqx.tree_at(lambda s: _number(s, name), scheme, jnp.broadcast_to(jnp.asarray(value, scheme.system.dtype), jnp.shape(number)))
+    known = [*(parameters if isinstance(parameters, Mapping) else ()), *(n for n in vars(scheme) if _number(scheme, n) is not None)]
+    raise DomainError(
+        f"There is no parameter {name!r} to sweep. {nearest(name, known)} A system has those given as parameters={{...}} that its functions ask for."
+    )
+
+
+def _number(scheme: Scheme, name: str) -> Any:
+    """A number that the scheme holds under this name, itself or as the `value` of a part."""
+    held = getattr(scheme, name, None)
+    held = getattr(held, "value", held)
+    return held if isinstance(held, jax.Array | np.ndarray | float) else None

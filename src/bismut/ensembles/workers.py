@@ -1,0 +1,33 @@
+"""Blocks of a run, worked on by as many threads as there are cores, given back in order."""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import TypeVar
+
+Job = TypeVar("Job")
+Found = TypeVar("Found")
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_order(work: Callable[[Job], Found], jobs: Iterable[Job], workers: int) -> Iterator[Found]:
+    """work(job) for every job, in the order of the jobs.
+
+    No more than twice as many jobs as workers are begun ahead, so whoever has seen enough can stop and little is wasted.
+    """
+    jobs = iter(jobs)
+    pool = ThreadPoolExecutor(workers)
+    try:
+        ahead = deque(pool.submit(work, job) for job in islice(jobs, 2 * workers))
+        while ahead:
+            found = ahead.popleft().result()
+            ahead.extend(pool.submit(work, job) for job in islice(jobs, 1))
+            yield found
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)

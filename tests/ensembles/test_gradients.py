@@ -1,0 +1,67 @@
+"""Derivatives of ensemble averages by parameters are those of the average at fixed noise: they agree with finite differences."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bismut as bm
+
+
+@functools.cache
+def top() -> bm.System:
+    return bm.mechanical(
+        bm.SO3(),
+        mass=[1.0, 2.0, 2.5],
+        potential=lambda R, parameters: parameters["weight"] * R[2, 2] + 0.4 * R[2, 0],
+        noise=lambda R, parameters: parameters["s"] * jnp.array([R[2, 2], R[2, 1] ** 2]),
+        parameters={"weight": 3.0, "s": 0.4},
+    )
+
+
+def tilt(state: bm.State):
+    return state.q[2, 2] ** 2 + state.p[0]
+
+
+@pytest.mark.parametrize("over", ["end", "time"])
+def test_gradient_is_the_slope_on_common_noise(over):
+    system = top()  # made outside of what is traced
+
+    def mean(weight, s):
+        scheme = bm.VariationalEuler(system.with_parameters({"weight": weight, "s": s}))
+        start = bm.State(jnp.eye(3), jnp.array([0.3, 0.2, 1.0]))
+        return bm.average(tilt, scheme, start, step=0.05, steps=23, trajectories=5, seed=4, over=over)
+
+    slopes = jax.jit(jax.grad(mean, (0, 1)))(3.0, 0.4)
+    fast, e = jax.jit(mean), 1e-5
+    by_weight = (fast(3.0 + e, 0.4) - fast(3.0 - e, 0.4)) / (2 * e)
+    by_noise = (fast(3.0, 0.4 + e) - fast(3.0, 0.4 - e)) / (2 * e)
+    np.testing.assert_allclose(slopes, (by_weight, by_noise), rtol=1e-7)
+    assert min(abs(float(s)) for s in slopes) > 1e-3
+
+
+def test_average_is_that_of_simulate():
+    scheme = bm.VariationalEuler(top())
+    start = scheme.start(jnp.eye(3), velocity=jnp.array([0.3, 0.1, 0.4]))
+    result = bm.simulate(scheme, start, step=0.05, steps=23, trajectories=5, seed=4, observe={"tilt": tilt})
+    mean = bm.average(tilt, scheme, start, step=0.05, steps=23, trajectories=5, seed=4)
+    assert float(mean) == pytest.approx(float(result.tilt.mean[-1]), rel=1e-12)
+
+
+def test_memory_grows_with_the_root_of_the_steps():
+    """What the way back has to keep, counted in the compiled program: sixteen times the steps, four times the states."""
+
+    def kept(steps: int) -> int:
+        system = bm.mechanical(
+            bm.Euclidean(2), potential=lambda q, parameters: parameters["k"] * jnp.sum(q**4), noise=lambda q: q, parameters={"k": 1.0}
+        )
+
+        def mean(k):
+            scheme = bm.VariationalEuler(system.with_parameters({"k": k}))
+            return bm.average(lambda s: s.q[0], scheme, bm.State(jnp.ones(2), jnp.zeros(2)), step=0.01, steps=steps, trajectories=64)
+
+        return jax.jit(jax.grad(mean)).lower(1.0).compile().memory_analysis().temp_size_in_bytes
+
+    assert kept(16 * 256) < 8 * kept(256)

@@ -1,0 +1,171 @@
+"""The run: until an error is small, after a burn-in, over a grid of parameters, planned, interrupted, in any number of chunks."""
+
+import functools
+import io
+import os
+import signal
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+import bismut as bm
+from bismut.ensembles import march
+from bismut.ensembles.devices import programs
+from bismut.ensembles.moments import Moments
+from bismut.ensembles.progress import Progress
+from bismut.errors import DomainError
+
+
+@functools.cache
+def system() -> bm.System:
+    return bm.mechanical(
+        bm.Euclidean(1),
+        potential=lambda q, parameters: 0.25 * parameters["k"] * jnp.sum(q**4) + 0.1 * q[0],
+        noise=lambda q, parameters: parameters["s"] * jnp.array([jnp.sin(q[0]) + q[0]]),
+        force=lambda q, v: -0.5 * v,
+        parameters={"k": 1.0, "s": 0.5},
+    )
+
+
+def scheme(**parameters) -> bm.Action:
+    return bm.VariationalEuler(system().with_parameters({"k": 1.0, "s": 0.5} | parameters))
+
+
+def start() -> bm.State:
+    return scheme().start(jnp.array([0.4]), velocity=jnp.array([0.1]))
+
+
+RUN = {"step": 0.05, "steps": 30, "seed": 2, "every": 10, "block": 4}
+
+
+def same(a, b) -> bool:
+    return jax.tree.all(jax.tree.map(np.array_equal, a, b))
+
+
+def test_burn_in_is_a_run_that_nobody_watches():
+    late = bm.simulate(scheme(), start(), trajectories=4, burn_in=13, **RUN)
+    whole = bm.simulate(scheme(), start(), trajectories=4, **(RUN | {"steps": 43}))
+    assert same(late.final, whole.final)
+    np.testing.assert_allclose(late.times, 0.05 * (13 + np.array([0, 10, 20, 30])))
+
+
+def test_sweep_is_one_run_per_value_and_one_program():
+    values = {"k": [0.5, 1.0, 2.0], "s": [0.1, 0.3]}
+    before = bm.simulate(scheme(), start(), trajectories=6, **RUN)
+    compiled = programs(1).compilations()
+    swept = bm.simulate(scheme(), start(), trajectories=6, sweep=values, **RUN)
+    assert programs(1).compilations() == compiled
+    assert swept.energy.mean.dims == ("k", "s", "time")
+    for i, k in enumerate(values["k"]):
+        for j, s in enumerate(values["s"]):
+            alone = bm.simulate(scheme(k=k, s=s), start(), trajectories=6, **RUN)
+            assert np.array_equal(swept.energy.mean.values[i, j], alone.energy.mean.values)
+            assert np.array_equal(swept.final.q[i, j], alone.final.q)
+    assert before.energy.mean.dims == ("time",)
+
+
+def test_sweep_of_what_is_not_there():
+    with pytest.raises(DomainError, match="Did you mean 'k'"):
+        bm.simulate(scheme(), start(), sweep={"kk": [1.0]}, **RUN)
+    with pytest.raises(DomainError, match="a list of one or more numbers"):
+        bm.simulate(scheme(), start(), sweep={"k": 1.0}, **RUN)
+
+
+def test_until_stops_at_the_first_block_that_is_good_enough():
+    """And is the run of as many trajectories, to the bit."""
+    target = 0.04
+    stopped = bm.simulate(scheme(), start(), trajectories=400, until={"energy": target}, **RUN)
+    used = stopped.outcome.trajectories
+    assert 4 < used < 400
+    assert float(stopped.energy.stderr[-1]) <= target
+    fewer = bm.simulate(scheme(), start(), trajectories=used - 4, **RUN)
+    assert float(fewer.energy.stderr[-1]) > target
+    exact = bm.simulate(scheme(), start(), trajectories=used, **RUN)
+    assert np.array_equal(exact.energy.mean, stopped.energy.mean)
+    assert "small enough" in str(stopped.outcome)
+    with pytest.raises(DomainError, match="Did you mean 'energy'"):
+        bm.simulate(scheme(), start(), until={"enrgy": 1.0}, **RUN)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 64])
+def test_chunks_do_not_matter(monkeypatch, chunk):
+    """Not to the bit, whatever is observed."""
+    observe = {"energy": bm.energy, "mean": bm.time_average(lambda s: s.q[0], every=5), "far": bm.extremes(lambda s: s.q, every=2)}
+    whole = bm.simulate(scheme(), start(), trajectories=4, observe=observe, **RUN)
+    monkeypatch.setattr(march.Pace, "learn", lambda self, steps, seconds: setattr(self, "steps", chunk))
+    cut = bm.simulate(scheme(), start(), trajectories=4, observe=observe, **RUN)
+    assert same(cut.final, whole.final)
+    for name in observe:
+        for kind, (_, values) in whole[name].variables.items():
+            np.testing.assert_array_equal(values, cut[name].variables[kind][1])
+
+
+def test_dry_run_plans_and_does_not_run(capsys):
+    plan = bm.simulate(scheme(), start(), trajectories=10, dry_run=True, **RUN)
+    assert plan.path_steps == 300
+    assert plan.seconds > 0
+    assert plan.memory > 0
+    text = capsys.readouterr().out
+    for words in ("10 trajectories × 30 steps", "memory", "disk", "path-steps/s"):
+        assert words in text
+
+
+def test_what_does_not_fit_is_refused_with_advice():
+    with pytest.raises(DomainError, match="keep_final=False"):
+        bm.simulate(scheme(), start(), trajectories=10**13, **(RUN | {"block": 2048}))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGINT") or threading.current_thread() is not threading.main_thread(), reason="signals need the main thread")
+def test_first_interrupt_keeps_what_is_complete(monkeypatch):
+    """Interrupted while its third block runs, a run returns the first two, marked."""
+    whole = bm.simulate(scheme(), start(), trajectories=8, **RUN)
+    rounds = []
+    go = march.March.run
+
+    def slow(self, *arguments):
+        rounds.append(1)
+        if len(rounds) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+        return go(self, *arguments)
+
+    monkeypatch.setattr(march.March, "run", slow)
+    monkeypatch.setattr("bismut.ensembles.ensemble.cores", lambda: 1)
+    result = bm.simulate(scheme(), start(), trajectories=400, **RUN)
+    assert not result.outcome.complete
+    assert "interrupted with 8 of 400" in str(result.outcome)
+    assert same(result.final, whole.final)
+    assert np.array_equal(result.energy.mean, whole.energy.mean)
+
+
+def test_second_interrupt_stops_at_once(monkeypatch):
+    def stubborn(self, *arguments):
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+        raise AssertionError("the second one should have been heard")
+
+    monkeypatch.setattr(march.March, "run", stubborn)
+    with pytest.raises(KeyboardInterrupt):
+        bm.simulate(scheme(), start(), trajectories=8, **RUN)
+
+
+def test_silent_when_not_a_terminal(capsys):
+    bm.simulate(scheme(), start(), trajectories=4, **RUN)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_shows_compiling_apart_then_trajectories_rate_and_headline():
+    screen = io.StringIO()
+    newest = Moments(*(np.array([[value]]) for value in (4, 1.25, 0.1, 1.0, 2.0)))
+    with Progress(True, 4, 30, "energy", Console(file=screen, force_terminal=True, width=200)) as bar:
+        bar.advance(10, 4, newest)
+        bar.advance(20, 4, newest)
+    text = screen.getvalue()
+    for words in ("compiling", "running", "4/4 trajectories", "energy 1.25", "100%"):
+        assert words in text
