@@ -40,10 +40,17 @@ def local_friction(q):
     return shift.reshape(3, 3, 6), turn.reshape(3, 3, 6)
 
 
+def singular(scale):
+    """A matrix of rank two for each body, each with another direction that feels nothing."""
+    null = np.array([[1.0, 2.0, 0.5], [-1.0, 0.5, 1.0], [0.3, -0.4, 1.0]])
+    null /= np.linalg.norm(null, axis=1, keepdims=True)
+    return scale * (np.eye(3) - null[:, :, None] * null[:, None, :])
+
+
 FRICTIONS = {
     "scalar": {"rate": 3.0},
     "per axis": {"friction": (np.array([4.0, 3.0, 6.0]), np.array([1.5, 2.5, 2.0]))},
     "per body": {"friction": (np.array([[3.0], [5.0], [2.0]]), np.array([[1.6], [2.4], [1.2]]))},
-    "degenerate": {"friction": (np.array([4.0, 0.0, 4.0]), 3 * np.outer([1.0, 0.5, 0.2], [1.0, 0.5, 0.2]) * np.ones((3, 1, 1)))},
+    "degenerate": {"friction": (singular(4.0), singular(2.0))},
     "position dependent": {"friction": local_friction},
 }

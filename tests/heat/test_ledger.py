@@ -136,8 +136,8 @@ def test_refusals():
         bm.Langevin(bm.mechanical(bm.Euclidean(2), force=lambda q, v: -v), 1.0, 1.0)
     with pytest.raises(ValueError, match="no friction balances"):
         bm.Langevin(separable(), 1.0, 1.0, bm.Metropolised())
+    scheme = bm.Langevin(plain, 1.0, 1.0)
     with pytest.raises(ValueError, match="ledger=True"):
-        scheme = bm.Langevin(plain, 1.0, 1.0)
         bm.simulate(scheme, scheme.start(jnp.zeros(2), temperature=1.0), step=0.1, steps=1, observe={"Q": bm.heat})
     with pytest.raises(ValueError, match="written with shape"):
         bm.Langevin(bm.mechanical(bm.Euclidean(2) ** 3), 1.0, np.ones(3))
