@@ -3,6 +3,7 @@
 --quick     fewer rounds, smaller studies
 --goals     only the table of goals
 --scaling   only the scaling studies
+--only      only goals whose work contains a word, such as pendulum
 """
 
 import argparse
@@ -21,13 +22,14 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--goals", action="store_true")
     parser.add_argument("--scaling", action="store_true")
+    parser.add_argument("--only", default="", metavar="WORD")
     parser.add_argument("--json", type=Path, default=Path("output") / "benchmarks.json")
     asked = parser.parse_args()
     rounds = 2 if asked.quick else 5
     say = lambda words: print(f"  … {words}", file=sys.stderr, flush=True)
     found: dict = {"machine": platform.processor() or platform.machine(), "python": platform.python_version(), "date": time.strftime("%Y-%m-%d")}
     if not asked.scaling:
-        rows = contest(GOALS, rounds, say)
+        rows = contest(tuple(goal for goal in GOALS if asked.only in goal.work), rounds, say)
         found["goals"], found["first"] = rows, first_results(rows)
         _print_goals(rows)
     if not asked.goals:

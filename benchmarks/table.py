@@ -44,8 +44,9 @@ def contest(goals: tuple[Goal, ...], rounds: int, say) -> list[dict[str, Any]]:
     def speed(name: str, cores: int, settings: tuple) -> dict:
         key = (name, cores, settings)
         if key not in known:
-            say(f"{name} on {cores} core{'s' if cores > 1 else ''} {dict(settings) or ''}")
-            known[key] = measured(name, cores, rounds, **dict(settings))
+            found = known[key] = measured(name, cores, rounds, **dict(settings))
+            what = f"{found['speed'] / 1e6:.2f} M/s" if "speed" in found else f"missing: {found['missing']}"
+            say(f"{name} on {cores} core{'s' if cores > 1 else ''} {dict(settings) or ''}: {what}")
         return known[key]
 
     rows = []

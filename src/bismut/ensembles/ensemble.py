@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,28 +10,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles import lanes
-from bismut.ensembles.block import chosen_mode, example_of, step_of, step_size
+from bismut.ensembles.block import chosen_mode
 from bismut.ensembles.checks import check_start, check_step, count, many_starts, one_of, one_start
 from bismut.ensembles.devices import local_devices, programs
+from bismut.ensembles.explaining import fallbacks
 from bismut.ensembles.march import Course, Found, March, Pace
 from bismut.ensembles.observers.records import Records, record_steps
 from bismut.ensembles.observers.report import Report, side_by_side
-from bismut.ensembles.observers.watcher import Clock, Setting, Watcher
+from bismut.ensembles.observers.watcher import Clock, Setting
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.plan import Plan, bytes_of, sizes
+from bismut.ensembles.preparing import block_size, even_size, setting_of, targets_of
 from bismut.ensembles.progress import Progress
-from bismut.ensembles.result import RESERVED
 from bismut.ensembles.stopping import Stop
 from bismut.ensembles.sweep import grid, variants
 from bismut.ensembles.workers import cores, in_order
-from bismut.errors import DomainError, nearest
+from bismut.errors import DomainError
 from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener, words
-
-BLOCK = 2048  # trajectories advanced together: large enough to amortise a loop, small enough for the cache
-_FEW = 32  # blocks up to which their number is made to fit
-_LARGEST = 2**26  # bytes that the largest array of a block may have under vmap
 
 
 @dataclass
@@ -75,14 +70,14 @@ class Ensemble:
         one = one_start(start, path, 0, batch)
         axes = grid(sweep)
         mode = chosen_mode(scheme, one) if mode == "auto" else mode
-        settings = [_setting(v, path, step, t0, observe, one, mode == "lanes") for v in variants(scheme, axes)]
+        settings = [setting_of(v, path, step, t0, observe, one, mode == "lanes") for v in variants(scheme, axes)]
         devices = count(rest["devices"], "devices") if rest["devices"] is not None else local_devices()
         if devices > local_devices():
             raise DomainError(f"devices = {devices} were asked for, but there are {local_devices()} here.")
-        block = count(rest["block"], "block") if rest["block"] is not None else _block_size(scheme, one, mode)
-        size = block if rest["block"] is not None else _even(trajectories, block * devices) // devices
+        block = count(rest["block"], "block") if rest["block"] is not None else block_size(scheme, one, mode)
+        size = block if rest["block"] is not None else even_size(trajectories, block * devices) // devices
         size = min(size, -(-trajectories // devices))
-        targets = _targets(until, settings[0])
+        targets = targets_of(until, settings[0])
         numbers = {"step": float(step), "steps": steps, "every": every, "burn_in": burn_in, "trajectories": trajectories, "t0": float(t0)}
         common = {"until": targets, "size": size, "devices": devices, "keep_final": rest["keep_final"], "mode": mode}
         return cls(scheme, start, path, batch, one, settings, axes, **numbers, **common)
@@ -260,59 +255,3 @@ class Ensemble:
             return each[0]
         shape = tuple(len(values) for values in self.axes.values())
         return jax.tree.map(lambda *parts: np.stack(parts).reshape(*shape, *parts[0].shape), *each)
-
-
-def _setting(scheme: Scheme, path: Wiener, step, t0, observe, one: State, by_lanes: bool) -> Setting:
-    from bismut.ensembles.observable import energy
-
-    dtype = scheme.system.dtype
-    watchers = tuple((name, _watcher(name, what).bound(scheme, name, one)) for name, what in (observe or {"energy": energy}).items())
-    return Setting(scheme, path, jnp.asarray(step, dtype), jnp.asarray(t0, dtype), watchers, by_lanes)
-
-
-def _watcher(name: str, what) -> Watcher:
-    if name in RESERVED or "/" in name:
-        raise DomainError(f"An observable cannot be called {name!r}: results keep that name for themselves ({', '.join(RESERVED)}, and '/').")
-    return what if isinstance(what, Watcher) else Records(what)
-
-
-def _targets(until: Mapping[str, float] | None, setting: Setting) -> dict[str, float]:
-    names = [name for name, _ in setting.watchers]
-    for name, target in (until or {}).items():
-        if name not in names:
-            raise DomainError(f"until names {name!r}, which is not observed. {nearest(name, names)}")
-        if not target > 0:
-            raise DomainError(f"until[{name!r}] must be a positive standard error, but {target} came.")
-    return dict(until or {})
-
-
-def _block_size(scheme: Scheme, one: State, mode: str) -> int:
-    """Fewer trajectories at once where a step makes large arrays, such as the pairs of many bodies."""
-    if mode == "lanes":
-        return BLOCK
-    largest = step_size(scheme, one).largest * scheme.system.dtype.itemsize
-    return int(max(1, min(BLOCK, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
-
-
-def _even(trajectories: int, most: int) -> int:
-    """A block size of at most `most` that leaves no worker idle at the end: few blocks are made a multiple of four, whatever the number of cores."""
-    blocks = -(-trajectories // most)
-    if 1 < blocks < _FEW:
-        blocks = 4 * -(-blocks // 4)
-    return min(most, -(-trajectories // blocks))
-
-
-def fallbacks(scheme: Scheme, one: State) -> dict[str, str]:
-    """Pieces of a step that lanes leave to vmap, and why."""
-    h = jnp.ones((), scheme.system.dtype)
-    return lanes.left_to_vmap(lambda now: step_of(scheme)(now, h, h), example_of(scheme, one))
-
-
-def ensemble_words(scheme: Scheme) -> list[str]:
-    """What `explain` says of how many trajectories are run."""
-    one = State(scheme.space.origin(scheme.system.dtype), scheme.space.zero(scheme.system.dtype))
-    size, largest = step_size(scheme, one).operations, lanes.LARGEST
-    if size > largest:
-        return [f"  ensembles    by vmap: {size} scalar operations a step are more than the {largest} that lanes are worth their compile time for"]
-    words = [f"  ensembles    by lanes: {size} scalar operations a step, each a vector over trajectories"]
-    return words + [f"  left to vmap {name}, {why}" for name, why in fallbacks(scheme, one).items()]

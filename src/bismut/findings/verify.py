@@ -16,7 +16,7 @@ import numpy as np
 from bismut.actions import Action, Verlet
 from bismut.ensembles import trajectory
 from bismut.ensembles.checks import check_start, check_step, one_start
-from bismut.ensembles.ensemble import ensemble_words
+from bismut.ensembles.explaining import ensemble_words
 from bismut.errors import BismutError, nearest
 from bismut.findings.order import Convergence, convergence
 from bismut.findings.structure import step_structure

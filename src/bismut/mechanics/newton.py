@@ -134,7 +134,8 @@ def _chords(f, x, layout, floor):
     rate = size / jnp.maximum(before, jnp.finfo(x.dtype).tiny)
     x = x + d
     good = jnp.all(jnp.isfinite(x)) & ((rate < _SHRINKING) | (size <= floor))
-    small = jnp.maximum(2 * jnp.finfo(x.dtype).eps * layout.size(x), floor)
+    # Newton's last correction is squared; here what is left has to be below round-off by itself.
+    small = jnp.maximum(0.25 * jnp.finfo(x.dtype).eps * layout.size(x), 0.01 * floor)
     return x, good, jnp.minimum(rate, 1.0) * size <= small
 
 
