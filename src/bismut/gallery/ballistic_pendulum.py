@@ -6,10 +6,13 @@ The disk slides (x) and turns (θ); friction and noise act only on the velocity 
 momenta come to the same temperature. Long ballistic flights occur when the contact point is nearly at rest.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.gallery.entry import Entry
+from bismut.ensembles import simulate
+from bismut.findings.structure import volume_factor
+from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.mechanics import System, mechanical
 from bismut.spaces import Euclidean
 
@@ -33,4 +36,37 @@ def equilibrium_points(temperature: float, trajectories: int, seed: int) -> np.n
     return np.stack([x, np.zeros(trajectories)], axis=1)
 
 
-ENTRY = Entry("ballistic-pendulum", __doc__, ballistic_pendulum)
+def _hottest(trial: Trial) -> float:
+    """The temperature that is further from kT = ½, of the two, over kT."""
+    start = trial.scheme.start(equilibrium_points(0.5, 4000, 1), temperature=0.5)
+    run = simulate(
+        trial.scheme,
+        start,
+        step=0.05,
+        steps=200,
+        trajectories=4000,
+        seed=11,
+        observe={"temperatures": lambda s: s.p**2 / jnp.array([0.5, 0.25])},
+        every=20,
+        progress=False,
+    )
+    means = run["temperatures"].mean.values.mean(0)
+    return float(means[np.argmax(np.abs(means - 1))])
+
+
+def _volume(trial: Trial) -> float:
+    return float(jax.jit(lambda state: volume_factor(trial.scheme, state, 0.1, jnp.array([0.3])))(trial.state))
+
+
+ENTRY = Entry(
+    "ballistic-pendulum",
+    __doc__,
+    ballistic_pendulum,
+    start=lambda scheme: scheme.start(jnp.zeros(2), temperature=float(scheme.system.parameters["temperature"])),
+    step=0.05,
+    facts=(
+        Fact("one step of 0.1 multiplies phase volume by 1 − h c (1 + 1/σ)", _volume, 0.97, 1e-13),
+        # The relative spread of p² is √2; eleven records of 4000 trajectories: 4 standard errors, and the bias of explicit friction, below 0.5 %.
+        Fact("both momenta stay at kT, through a bath of rank one (4000 trajectories, t up to 10)", _hottest, 1.0, 0.05),
+    ),
+)
