@@ -36,8 +36,8 @@ class Reduced(Flow):
         gap = _asymmetry(of)
         if not gap < 1e-9:
             raise BismutError(
-                f"{of.title} is not unchanged by the left action of {of.space} (it differs by {gap:.2g} at a random point), so momentum does not move "
-                "by itself. Write L and the noise so that they do not depend on q, or run the scheme itself."
+                f"{of.title} is not unchanged by the left action of {of.space} (it differs by {gap:.2g} at a random point), so momentum does not "
+                "move by itself. Write L and the noise so that they do not depend on q, or run the scheme itself."
             )
 
     @property

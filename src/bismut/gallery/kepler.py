@@ -17,7 +17,7 @@ from bismut.spaces import Euclidean
 
 
 def kepler(attraction: float = 1.0, radial: float = 0.1, field: float | None = None) -> System:
-    """A unit mass attracted by μ = `attraction`, kicked radially with amplitude s = `radial` and, unless None, by a field of amplitude k = `field`."""
+    """A unit mass attracted by μ = `attraction`, kicked radially (s = `radial`) and, unless None, by a uniform random field (k = `field`)."""
 
     def noise(q, parameters):
         kicks = [parameters["radial"] * jnp.sqrt(q @ q)[None]]

@@ -3,9 +3,9 @@
     L = Σ ½ M |v_i|² + ½ w_i·I w_i − U,      U = C Σ_{i<j} [ m_i·m_j/r³ − 3 (m_i·r)(m_j·r)/r⁵ + ε (σ/r)¹² ],      m_i = R_i e₃
     γ_ij = s exp(−r²/2)            one for each pair
 
-Ellipsoidal magnets with a soft core on (ℝ³ × SO(3))^K. Every force, torque and kick depends on relative configurations alone, so total momentum and total
-angular momentum (orbital and spin) stay what they are on every path; energy does not. Two magnets head to tail have the dipole energy −2/r³. In a
-bath each of the six axes of every magnet comes to the same temperature, whatever the interaction.
+Ellipsoidal magnets with a soft core on (ℝ³ × SO(3))^K. Every force, torque and kick depends on relative configurations alone, so total momentum and
+total angular momentum (orbital and spin) stay what they are on every path; energy does not. Two magnets head to tail have the dipole energy −2/r³.
+In a bath each of the six axes of every magnet comes to the same temperature, whatever the interaction.
 """
 
 import jax.numpy as jnp

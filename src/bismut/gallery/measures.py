@@ -1,9 +1,9 @@
 """Small measurements that several facts share.
 
-    mean over a coin     E f(ΔW) with ΔW = ±√h: equal to the Gaussian mean for an f quadratic in ΔW, and so an exact expectation without sampling
-    step                 one step under given increments
-    spread               how far a function of the state strays from its first value along a trajectory
-    ensemble             the mean of an observable at the end of a run of many trajectories
+mean over a coin     E f(ΔW) with ΔW = ±√h: equal to the Gaussian mean for an f quadratic in ΔW, and so an exact expectation without sampling
+step                 one step under given increments
+spread               how far a function of the state strays from its first value along a trajectory
+ensemble             the mean of an observable at the end of a run of many trajectories
 """
 
 from collections.abc import Callable

@@ -2,9 +2,9 @@
 
     L = Σ ½ m_i |v_i|²,      |x_i − x_j|² = l_ij²,      γ_a = s Σ_i e_i x_ia,   a = 1, 2, 3
 
-Water as simulations like it: geometry fixed by constraints, charges e_i that add up to nothing. A uniform random field turns the molecule but does not
-push it, so its total momentum is kept on every path while its energy of rotation grows. The constrained atoms move as a rigid body would: the moments of
-inertia are those of the cloud of atoms.
+Water as simulations like it: geometry fixed by constraints, charges e_i that add up to nothing. A uniform random field turns the molecule but does
+not push it, so its total momentum is kept on every path while its energy of rotation grows. The constrained atoms move as a rigid body would: the
+moments of inertia are those of the cloud of atoms.
 """
 
 import jax.numpy as jnp
@@ -46,7 +46,7 @@ def geometry(bond: float, angle: float) -> np.ndarray:
 def turning(scheme: Scheme) -> State:
     """The molecule drifting and turning about an axis that is none of its own."""
     x = np.asarray(scheme.system.parameters["shape"])
-    start = scheme.start(x, velocity=np.cross([0.5, 1.0, 0.3], x) + [0.1, 0.0, -0.1])
+    start = scheme.start(x, velocity=np.cross([0.5, 1.0, 0.3], x) + np.array([0.1, 0.0, -0.1]))
     assert isinstance(start, State)
     return start
 
@@ -55,7 +55,7 @@ def _inertia(trial: Trial) -> float:
     """The kinetic energy of the constrained molecule at the start over that of the rigid body made of its atoms."""
     x, masses, w = np.asarray(trial.system.parameters["shape"]), np.array([16.0, 1.0, 1.0]), np.array([0.5, 1.0, 0.3])
     whole = body(x, masses)
-    centre = np.cross(w, whole.centre) + [0.1, 0.0, -0.1]
+    centre = np.cross(w, whole.centre) + np.array([0.1, 0.0, -0.1])
     rigid = 0.5 * whole.mass * centre @ centre + 0.5 * w @ whole.inertia @ w
     return float(trial.system.kinetic_energy(trial.state)) / float(rigid)
 

@@ -2,10 +2,10 @@
 
     L = ½ w·Iw + ½ Σ_a j (w_a + dθ_a/dt)²,      γ_a = s θ_a,      F_θ = −c dθ/dt         on SO(3) × ℝ³
 
-Three wheels turn the craft by reaction: the motor of wheel a acts between wheel and body, with friction in its bearing and a torque that is noisy. The angle
-θ_a is the wheel's against the body, so the potential γ_a = s θ_a pushes both, in opposite directions: the noise is internal and the total
-spatial angular momentum of craft and wheels is kept on every path. Noise of amplitude s on the torque feeds energy in at the rate
-½ s² Σ_a (1/j + 1/I_a), which the friction takes out: it balances it at kT = s²/2c.
+Three wheels turn the craft by reaction: the motor of wheel a acts between wheel and body, with friction in its bearing and a torque that is noisy.
+The angle θ_a is the wheel's against the body, so the potential γ_a = s θ_a pushes both, in opposite directions: the noise is internal and the total
+spatial angular momentum of craft and wheels is kept on every path. Noise of amplitude s on the torque feeds energy in at the rate ½ s² Σ_a (1/j +
+1/I_a), which the friction takes out: it balances it at kT = s²/2c.
 """
 
 import jax.numpy as jnp

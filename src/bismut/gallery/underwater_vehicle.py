@@ -6,9 +6,9 @@ Kirchhoff's equations. The fluid that the body pushes aside adds to its mass and
 
     α_i = abc ∫₀^∞ dλ / ((a_i² + λ) √((a²+λ)(b²+λ)(c²+λ))),      M_i = m · 2/(2 − α_i)
 
-for a neutrally buoyant ellipsoid of mass m with semi-axes a, b, c (Lamb, Hydrodynamics, articles 114 and 115). Nothing depends on where the vehicle is: spatial
-momentum and angular momentum are kept, and so are |P|² and Π·P, which label the orbits on which the reduced motion lives; between them lie regular
-islands and a chaotic sea (Aref and Jones, Phys. Fluids A 5, 3026 (1993); Bou-Rabee and Marsden, Found. Comput. Math. 9, 197 (2009)).
+for a neutrally buoyant ellipsoid of mass m with semi-axes a, b, c (Lamb, Hydrodynamics, articles 114 and 115). Nothing depends on where the vehicle
+is: spatial momentum and angular momentum are kept, and so are |P|² and Π·P, which label the orbits on which the reduced motion lives; between them
+lie regular islands and a chaotic sea (Aref and Jones, Phys. Fluids A 5, 3026 (1993); Bou-Rabee and Marsden, Found. Comput. Math. 9, 197 (2009)).
 """
 
 from typing import Any

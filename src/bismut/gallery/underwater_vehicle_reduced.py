@@ -7,8 +7,9 @@ random motion would. The action of a step then sees the velocity without the car
 
     S_d(g0, g1) = h l(v − Σ σ_i ΔW_i / h),        v = (g1 ⊖ g0)/h ,
 
-which does not depend on where the vehicle is; the reduced step follows from it by symmetry (`Reduced`). Noise moves m within its coadjoint orbit: |P|² and
-Π·P are kept on every path while the energy wanders (Holm, Proc. R. Soc. A 471 (2015); Arnaudon, De Castro and Holm, J. Nonlinear Sci. 28, 91 (2018)).
+which does not depend on where the vehicle is; the reduced step follows from it by symmetry (`Reduced`). Noise moves m within its coadjoint orbit:
+|P|² and Π·P are kept on every path while the energy wanders (Holm, Proc. R. Soc. A 471 (2015); Arnaudon, De Castro and Holm, J. Nonlinear Sci. 28,
+91 (2018)).
 """
 
 import jax.numpy as jnp
