@@ -29,6 +29,7 @@ def figure(
 
 
 def _draw(one, out: Path, form: str, quick: bool) -> None:
+    from rich import box
     from rich.console import Console
     from rich.table import Table
 
@@ -37,7 +38,7 @@ def _draw(one, out: Path, form: str, quick: bool) -> None:
         data = one.run(quick, lambda text: status.update(f"{one.name}: {text}"))
         files = one.save(data, out, form)
     found = one.table(data)
-    table = Table(title=found.title, title_justify="left")
+    table = Table(title=found.title, title_justify="left", box=box.SIMPLE_HEAD)
     for index, column in enumerate(found.columns):
         table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
     for row in found.rows:
