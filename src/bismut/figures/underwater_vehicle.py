@@ -124,7 +124,7 @@ def draw(sections: list[Section]):
         for index, start in enumerate(regular):
             mine = one.start == start
             axis.scatter(one.angle[mine], one.turning[mine], s=1.5 * size, color=colours[index % len(colours)], linewidths=0, rasterized=True)
-        axis.set_title(f"{name_of(one.method)}, h = {one.step:g}\nenergy lost by t = {one.time:g}: {100 * one.loss_end:.2f} %")
+        axis.set_title(f"{name_of(one.method)}, h = {one.step:g}\nenergy changed by {_signed(-100 * one.loss_end)} % at t = {one.time:g}")
         axis.set_xlim(-np.pi, np.pi)
         axis.set_xticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["−π", "−π/2", "0", "π/2", "π"])
     for axis in axes[1]:
@@ -133,6 +133,10 @@ def draw(sections: list[Section]):
         axis.set_ylabel("body angular momentum Π₃")
     figure.suptitle("Underwater vehicle: sections P₃ = 0 of |P| = 8, Π·P = 6, E = 40")
     return figure
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
 
 
 def table(sections: list[Section]) -> Table:
@@ -156,7 +160,8 @@ def caption(sections: list[Section]) -> str:
         "M = (1.185256, 1.364543, 2.361527), J = (1.383267, 3.416472, 2.755741): crossings of P₃ = 0 with dP₃/dt > 0 for |P| = 8, Π·P = 6, E = 40, "
         f"from 16 starts (angle of P in {{0, π/4, π/2, 3π/4}}, Π₃ in {{−6, −2, 2, 6}}) up to t = {one.time:g}. Grey: the {int(one.chaotic.sum())} starts whose "
         "neighbours part exponentially; colours: regular starts. Runge–Kutta 4 loses energy, at h = 0.05 so much that islands smear out and the sea "
-        "moves; variational Euler shows the same islands at both steps. Crossings are interpolated linearly between steps. Same experiment as "
+        "moves; variational Euler draws sharp curves at both steps. They are those of a nearby "
+        "mechanical system, nearer at the smaller step: at h = 0.05 a chain of three islands has closed to one ring. Crossings are interpolated linearly between steps. Same experiment as "
         "figure 1 of the paper, our parameters."
     )
 
