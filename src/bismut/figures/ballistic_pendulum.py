@@ -44,7 +44,7 @@ class Curve:
 
 def curve(system: System, method: str, step: float, friction: float, trajectories: int, seed: int = 1) -> Curve:
     """One curve. All methods and steps see one Brownian path: the coarse increments are sums of the fine ones."""
-    scheme = METHODS[method](system.with_parameters({"friction": friction, "temperature": TEMPERATURE}))
+    scheme = METHODS[method](system.with_parameters({"friction": friction, "temperature": TEMPERATURE, "depth": 1.0}))
     result = simulate(
         scheme,
         scheme.start(equilibrium_points(TEMPERATURE, trajectories, seed), temperature=TEMPERATURE),

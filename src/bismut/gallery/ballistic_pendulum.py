@@ -1,6 +1,6 @@
 """Ballistic pendulum: a sliding disk in a pendulum potential, touched by heat in one direction only.
 
-    L = v²/2 + σω²/2 − (1 − cos x),    γ = α(x + θ),    F = −c(v + ω)(1, 1),    kT = α²/2c
+    L = v²/2 + σω²/2 − a(1 − cos x),    γ = α(x + θ),    F = −c(v + ω)(1, 1),    kT = α²/2c
 
 The disk slides (x) and turns (θ); friction and noise act only on the velocity v + ω of the point of contact. The bath has rank one, and yet both
 momenta come to the same temperature. Long ballistic flights occur when the contact point is nearly at rest.
@@ -17,16 +17,16 @@ from bismut.mechanics import System, mechanical
 from bismut.spaces import Euclidean
 
 
-def ballistic_pendulum(sigma: float = 0.5, friction: float = 0.1, temperature: float = 0.5) -> System:
-    """The sliding disk at a uniform temperature kT; `friction` is c and `sigma` the moment of inertia."""
+def ballistic_pendulum(sigma: float = 0.5, friction: float = 0.1, temperature: float = 0.5, depth: float = 1.0) -> System:
+    """The sliding disk at a uniform temperature kT; `friction` is c, `sigma` the moment of inertia and `depth` a."""
     contact = jnp.array([1.0, 1.0])
     return mechanical(
         Euclidean(2),
         mass=[1.0, sigma],
-        potential=lambda q: 1 - jnp.cos(q[0]),
+        potential=lambda q, parameters: parameters["depth"] * (1 - jnp.cos(q[0])),
         noise=lambda q, parameters: jnp.array([jnp.sqrt(2 * parameters["friction"] * parameters["temperature"]) * (q @ contact)]),
         force=lambda q, v, parameters: -parameters["friction"] * (v @ contact) * contact,
-        parameters={"friction": friction, "temperature": temperature},
+        parameters={"friction": friction, "temperature": temperature, "depth": depth},
     )
 
 
