@@ -17,18 +17,26 @@ from bismut.spaces import SO3
 
 
 def magnetic_dipoles(
-    bodies: int = 3, inertia=(0.1, 0.15, 0.2), mass: float = 1.0, strength: float = 1.0, core: float = 1.0, noise: float | None = 0.2
+    bodies: int = 3,
+    inertia=(0.1, 0.15, 0.2),
+    mass: float = 1.0,
+    strength: float = 1.0,
+    core: float = 1.0,
+    trap: float = 0.0,
+    noise: float | None = 0.2,
 ) -> System:
-    """`bodies` magnets with moment 1 along their third axis, coupling C = `strength`, core energy ε = `core`; noise=None leaves pair noise out."""
+    """`bodies` magnets with moment 1 along their third axis, coupling C = `strength`, core energy ε = `core`, perhaps in a trap ½ `trap` |x|², which
+    breaks the symmetry under translations; noise=None leaves pair noise out.
+    """
     magnets, cores = dipoles((0.0, 0.0, 1.0)), soft_spheres()
     kicks = pair_noise(lambda a, b, parameters: parameters["noise"] * jnp.exp(-0.5 * b.x @ b.x))
     return rigid_bodies(
         mass=np.full(bodies, mass),
         inertia=np.tile(np.asarray(inertia, float), (bodies, 1)),
-        potential=lambda x, R, parameters: parameters["strength"] * magnets(x, R) + parameters["core"] * cores(x, R),
+        potential=lambda x, R, parameters: parameters["strength"] * magnets(x, R) + parameters["core"] * cores(x, R) + 0.5 * parameters["trap"] * jnp.sum(x * x),
         noise=None if noise is None else kicks,
         symmetries={"momentum": translations(), "angular": left_rotations()},
-        parameters={"strength": strength, "core": core} | ({} if noise is None else {"noise": noise}),
+        parameters={"strength": strength, "core": core, "trap": trap} | ({} if noise is None else {"noise": noise}),
     )
 
 
