@@ -47,5 +47,7 @@ def _draw(one, out: Path, form: str, quick: bool) -> None:
     console.print(table)
     console.print(one.caption(data), markup=False, highlight=False)
     console.print(
-        f"picture {files.picture}\ndata    {files.data}\ncaption {files.words}\n{time.perf_counter() - clock:.0f} s\n", soft_wrap=True, highlight=False
+        f"picture {files.picture}\ndata    {files.data}\ncaption {files.words}\n{time.perf_counter() - clock:.0f} s\n",
+        soft_wrap=True,
+        highlight=False,
     )

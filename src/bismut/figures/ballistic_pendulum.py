@@ -95,7 +95,9 @@ def draw(curves: list[Curve]):
 
 
 def table(curves: list[Curve]) -> Table:
-    rows = [(name_of(c.method), f"{c.friction:g}", f"{c.step:g}", f"{c.near(10):.3f}", f"{c.near(100):.3f}", f"{2 * c.stderr[-1]:.3f}") for c in curves]
+    rows = [
+        (name_of(c.method), f"{c.friction:g}", f"{c.step:g}", f"{c.near(10):.3f}", f"{c.near(100):.3f}", f"{2 * c.stderr[-1]:.3f}") for c in curves
+    ]
     return Table("Mean kinetic energy / kT", ("method", "c", "h", "t = 10", "t = 100", "± 2 s.e."), rows)
 
 
@@ -106,10 +108,11 @@ def records(curves: list[Curve]) -> Table:
 
 def caption(curves: list[Curve]) -> str:
     return (
-        "Mean kinetic energy of the sliding disk L = v²/2 + σω²/2 − (1 − cos x) with friction and noise on the contact velocity v + ω only, σ = ½, kT = ½, "
-        f"started in equilibrium; {curves[0].trajectories} trajectories, one Wiener path (seed 1) for all methods and steps; bands are two standard errors. "
-        "The variational integrator keeps the temperature, explicit Euler–Maruyama heats, implicit cools. Its friction is explicit, which costs a bias of "
-        "order h, small at c = 0.1 and plain at c = 1, but no drift. Same experiment as figure 3 of the paper, our parameters."
+        "Mean kinetic energy of the sliding disk L = v²/2 + σω²/2 − (1 − cos x) with friction and noise on the contact velocity v + ω only, "
+        f"σ = ½, kT = ½, started in equilibrium; {curves[0].trajectories} trajectories, one Wiener path (seed 1) for all methods and steps; "
+        "bands are two standard errors. The variational integrator keeps the temperature, explicit Euler–Maruyama heats, implicit cools. Its "
+        "friction is explicit, which costs a bias of order h, small at c = 0.1 and plain at c = 1, but no drift. Same experiment as figure 3 "
+        "of the paper, our parameters."
     )
 
 

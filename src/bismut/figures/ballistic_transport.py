@@ -1,10 +1,11 @@
 """Ballistic transport: the flights of the sliding disk.
 
-    γ = α(x + θ),  F = −c(v + ω)(1, 1):   noise and friction know only the velocity v + ω of the contact point, so p_x − p_θ feels nothing but the potential
+    γ = α(x + θ),  F = −c(v + ω)(1, 1):     d(p_x − p_θ) = −U′(x) dt,  free of noise and friction
 
-On a flat floor p_x − p_θ never changes: each disk rolls on with the velocity it has, and ⟨x²⟩ → kT t²/(1 + σ), ballistic for ever, though everything is at one
-temperature. A wavy floor a(1 − cos x) holds slow disks back and slowly exchanges who flies: flights of random length, ⟨x²⟩ growing nearly like t² for long
-before it turns to diffusion (Bou-Rabee and Owhadi, arXiv:0710.1565, for the phenomenon). A bath on every velocity would diffuse at once: ⟨x²⟩ = 2 D t.
+On a flat floor p_x − p_θ never changes: each disk rolls on with the velocity it has, and ⟨x²⟩ → kT t²/(1 + σ), ballistic for ever, though
+everything is at one temperature. A wavy floor a(1 − cos x) holds slow disks back and slowly exchanges who flies: flights of random length, ⟨x²⟩
+growing nearly like t² for long before it turns to diffusion (Bou-Rabee and Owhadi, arXiv:0710.1565, for the phenomenon). A bath on every velocity
+would diffuse at once: ⟨x²⟩ = 2 D t.
 """
 
 from __future__ import annotations
@@ -115,10 +116,11 @@ def records(found: list[Transport]) -> Table:
 
 def caption(found: list[Transport]) -> str:
     return (
-        f"Sliding disk, σ = {SIGMA:g}, c = {FRICTION:g}, kT = {TEMPERATURE:g}, on a floor a(1 − cos x), started at x = 0 with Maxwell momenta; variational Euler, h = {STEP:g}, "
-        f"{found[0].trajectories} trajectories (seed {SEED}). Noise and friction act on the contact velocity alone. On a flat floor p_x − p_θ is kept and ⟨x²⟩ → kT t²/(1 + σ); "
-        "on a wavy floor disks fly for random times and then are caught, and the growth lies between t² and t. Dashed: the same disk with a bath of friction 1 on both velocities "
-        "(BAOAB), which diffuses. Right: single disks, straight stretches are flights."
+        f"Sliding disk, σ = {SIGMA:g}, c = {FRICTION:g}, kT = {TEMPERATURE:g}, on a floor a(1 − cos x), started at x = 0 with Maxwell "
+        f"momenta; variational Euler, h = {STEP:g}, {found[0].trajectories} trajectories (seed {SEED}). Noise and friction act on the contact "
+        "velocity alone. On a flat floor p_x − p_θ is kept and ⟨x²⟩ → kT t²/(1 + σ); on a wavy floor disks fly for random times and then are "
+        "caught, and the growth lies between t² and t. Dashed: the same disk with a bath of friction 1 on both velocities (BAOAB), which "
+        "diffuses. Right: single disks, straight stretches are flights."
     )
 
 

@@ -2,8 +2,9 @@
 
     strong error  (E|z_h(T) − z(T)|²)^½ ~ h^r
 
-Noise enters only the momentum and depends only on the configuration, so every consistent method is of strong order 1 with plain Wiener increments, on
-ℝⁿ and on groups. Without noise the order is that of the discrete Lagrangian. The reference is Runge–Kutta 4 on a much finer grid of the same path.
+Noise enters only the momentum and depends only on the configuration, so every consistent method is of strong order 1 with plain Wiener
+increments, on ℝⁿ and on groups. Without noise the order is that of the discrete Lagrangian. The reference is Runge–Kutta 4 on a much finer grid
+of the same path.
 """
 
 from __future__ import annotations
@@ -106,7 +107,9 @@ def draw(lines: list[Line]):
 
 
 def table(lines: list[Line]) -> Table:
-    rows = [(line.method, line.system.split(" on")[0], "yes" if line.noisy else "no", f"{line.order:.2f}", f"{line.errors[-1]:.1e}") for line in lines]
+    rows = [
+        (line.method, line.system.split(" on")[0], "yes" if line.noisy else "no", f"{line.order:.2f}", f"{line.errors[-1]:.1e}") for line in lines
+    ]
     return Table(f"Measured orders, h = 1/{LEVELS[0]} to 1/{LEVELS[-1]}", ("method", "system", "noise", "order", "last error"), rows)
 
 
@@ -117,10 +120,10 @@ def records(lines: list[Line]) -> Table:
 
 def caption(lines: list[Line]) -> str:
     return (
-        f"Root mean square distance in (q, p) at t = {TIME:g} from Runge–Kutta 4 with {lines[0].finest} steps, on the same Brownian paths (coarse increments are sums of "
-        f"fine ones; {lines[0].trajectories} paths, seed {SEED}), for steps h = 1/{LEVELS[0]} to 1/{LEVELS[-1]}. Pendulum: L = v²/2 + cos q, γ = sin q, from q = 0.5, p = 1. Heavy top "
-        "(full quality): I = (1, 2, 3), weight 3, γ = (0.5 R₃₃, 0.3 R₃₃²). With noise all methods are of strong order 1; without it each has the order of its "
-        "discrete Lagrangian."
+        f"Root mean square distance in (q, p) at t = {TIME:g} from Runge–Kutta 4 with {lines[0].finest} steps, on the same Brownian paths "
+        f"(coarse increments are sums of fine ones; {lines[0].trajectories} paths, seed {SEED}), for steps h = 1/{LEVELS[0]} to "
+        f"1/{LEVELS[-1]}. Pendulum: L = v²/2 + cos q, γ = sin q, from q = 0.5, p = 1. Heavy top (full quality): I = (1, 2, 3), weight 3, γ = "
+        "(0.5 R₃₃, 0.3 R₃₃²). With noise all methods are of strong order 1; without it each has the order of its discrete Lagrangian."
     )
 
 

@@ -2,14 +2,15 @@
 
     L = Σ ½ M|v_i|² + ½ w_i·I w_i − U(x, R)   on (ℝ³ × SO(3))^K,      U = dipoles + soft cores (+ a trap while the bath is on)
 
-In the bath each of the six axes of a body must come to the same temperature, ⟨p_a²⟩ = kT M_a and ⟨m_a²⟩ = kT I_a, whatever U is. Without the bath energy stays
-within a bound, and total momentum and angular momentum stay what they are. `Langevin` (BAOAB) does so; Euler–Maruyama with projected rotations does
-neither, at a quarter of the step; at the same step it blows up.
+In the bath each of the six axes of a body must come to the same temperature, ⟨p_a²⟩ = kT M_a and ⟨m_a²⟩ = kT I_a, whatever U is. Without the bath
+energy stays within a bound, and total momentum and angular momentum stay what they are. `Langevin` (BAOAB) does so; Euler–Maruyama with projected
+rotations does neither, at a quarter of the step; at the same step it blows up.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -80,16 +81,27 @@ def measure(method: str, system: System, bodies: int, trajectories: int, time: f
     step, scheme = STEPS[method], scheme_of(method, system, bodies)
     start = scheme.start(on_a_grid(bodies, 1.2), temperature=TEMPERATURE)
     observe = {"temperature": per_axis, "energy": energy, "momentum": momentum("momentum"), "angular": momentum("angular")}
-    settings = {"step": step, "steps": round(time / step), "trajectories": trajectories, "seed": SEED, "observe": observe, "progress": False, "mode": "vmap"}
+    follow = partial(
+        simulate,
+        step=step,
+        steps=round(time / step),
+        every=round(time / step / 80),
+        trajectories=trajectories,
+        seed=SEED,
+        observe=observe,
+        mode="vmap",
+        progress=False,
+    )
     note(f"{NAMES[method]}, h = {step}, in the bath")
-    warm = simulate(scheme, start, every=round(time / step / 80), **settings)
+    warm = follow(scheme, start)
     one = begin
     if one is None:
+        assert warm.final is not None
         q, p = (tuple(np.asarray(part)[0] for part in half) for half in (warm.final.q, warm.final.p))
         one = State(q, tuple(COOLED * part for part in p))
     note(f"{NAMES[method]}, h = {step}, without it")
     free = scheme_of(method, system.with_parameters(dict(system.parameters) | {"trap": 0.0}), bodies)
-    alone = simulate(free, free.start(one.q, momentum=one.p), every=round(time / step / 80), t0=2 * SWITCHED_OFF, **settings)
+    alone = follow(free, free.start(one.q, momentum=one.p), t0=2 * SWITCHED_OFF)
     kept = lambda name: np.abs(alone[name].mean.values - alone[name].mean.values[0])
     return Bodies(
         method,
@@ -140,7 +152,8 @@ def draw(found: list[Bodies]):
     free.set_ylabel("|change| (energy, momentum in reduced units)")
     free.set_ylim(1e-17, 1e3)
     free.legend(loc="center", fontsize=10, ncols=2)
-    draw_bodies(figure.add_subplot(2, 2, 4, projection="3d"), *found[0].state.q, INERTIA)
+    x, R = found[0].state.q
+    draw_bodies(figure.add_subplot(2, 2, 4, projection="3d"), x, R, INERTIA)
     figure.suptitle(f"{found[0].bodies} magnetic bodies: temperature in a bath, conservation without one")
     return figure
 
@@ -165,11 +178,14 @@ def records(found: list[Bodies]) -> Table:
 def caption(found: list[Bodies]) -> str:
     one = found[0]
     return (
-        f"{one.bodies} bodies of mass 1 and principal moments {INERTIA} on (ℝ³ × SO(3))^{one.bodies} with unit magnetic moments along their third axes (C = 1) and soft cores (σ/r)¹², "
-        f"σ = 1; in a bath at kT = {TEMPERATURE:g} with rate {RATE:g} and a trap ½·{TRAP:g}|x|², {one.trajectories} trajectories from a grid with Maxwell momenta (seed {SEED}), t up to "
-        f"{one.times[-1]:g}. Above: temperature of each translational (dashed) and rotational axis, mean over bodies, for Langevin BAOAB at h = {STEPS['BAOAB']:g} and for Euler–Maruyama with "
-        f"rotations projected back, at h = {STEPS['EEM']:g} (at {STEPS['BAOAB']:g} it blows up). Below left: one state of the bath, its momenta times {COOLED:g}, followed without bath and trap: changes of energy, total "
-        "momentum and total angular momentum (largest component). Below right: that state, bodies as their ellipsoids of inertia at 0.8 of their size, north poles vermilion."
+        f"{one.bodies} bodies of mass 1 and principal moments {INERTIA} on (ℝ³ × SO(3))^{one.bodies} with unit magnetic moments along their "
+        f"third axes (C = 1) and soft cores (σ/r)¹², σ = 1; in a bath at kT = {TEMPERATURE:g} with rate {RATE:g} and a trap ½·{TRAP:g}|x|², "
+        f"{one.trajectories} trajectories from a grid with Maxwell momenta (seed {SEED}), t up to {one.times[-1]:g}. Above: temperature of "
+        f"each translational (dashed) and rotational axis, mean over bodies, for Langevin BAOAB at h = {STEPS['BAOAB']:g} and for "
+        f"Euler–Maruyama with rotations projected back, at h = {STEPS['EEM']:g} (at {STEPS['BAOAB']:g} it blows up). Below left: one state of "
+        f"the bath, its momenta times {COOLED:g}, followed without bath and trap: changes of energy, total momentum and total angular "
+        "momentum (largest component). Below right: that state, bodies as their ellipsoids of inertia at 0.8 of their size, north poles "
+        "vermilion."
     )
 
 

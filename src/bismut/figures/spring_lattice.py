@@ -2,11 +2,12 @@
 
     K̄(t) = (1/t) ∫₀^t K dt / 16,       K = Σ ½ |v_i|²
 
-Same experiment, our parameters (the original's are not published). The variational method settles at a temperature and stays there; Runge–Kutta 4,
-more accurate over short times, loses energy until nothing moves. The momentum that variational Euler carries belongs to the middle of the step
-before, so its kinetic energy is that of a time h/2 earlier than its potential energy and reads too high by O(h²) of the stiffness; the mean of two neighbours
-is the momentum at the node, which is what the Verlet method shows. At h = 0.5 the stiffest mode is near its limit of stability and the
-variational method heats, too, though slowly (0.039 at t = 2000, 0.047 at t = 13 000), until the lattice breaks up near t = 14 000; that curve ends at 2000.
+Same experiment, our parameters (the original's are not published). The variational method settles at a temperature and stays there; Runge–Kutta
+4, more accurate over short times, loses energy until nothing moves. The momentum that variational Euler carries belongs to the middle of the step
+before, so its kinetic energy is that of a time h/2 earlier than its potential energy and reads too high by O(h²) of the stiffness; the mean of
+two neighbours is the momentum at the node, which is what the Verlet method shows. At h = 0.5 the stiffest mode is near its limit of stability and
+the variational method heats, too, though slowly (0.039 at t = 2000, 0.047 at t = 13 000), until the lattice breaks up near t = 14 000; that curve
+ends at 2000.
 """
 
 from __future__ import annotations
@@ -119,12 +120,12 @@ def records(curves: list[Curve]) -> Table:
 
 def caption(curves: list[Curve]) -> str:
     return (
-        "Kinetic energy per mass, averaged from 0 to t, of 4 × 4 unit masses in the plane joined by unit springs to their 8 neighbours (rest lengths 1 and √2, "
-        f"42 springs, free boundary); start unstrained with normal random velocities (seed {SEED}) without linear and angular momentum, kinetic energy {KINETIC} "
-        "per mass. Variational Euler carries momenta of half a step before each node (full lines); the mean of neighbours is the momentum at the node (dotted), "
-        "as the Verlet method has it. Runge–Kutta 4 loses energy and with it temperature: the sooner, the larger the step. At "
-        "h = 0.5, near the stability limit of the stiffest mode, variational Euler heats slowly as well and would lose the lattice near t = 14 000. Same experiment as figure 2 of "
-        "the paper, our parameters."
+        "Kinetic energy per mass, averaged from 0 to t, of 4 × 4 unit masses in the plane joined by unit springs to their 8 neighbours (rest "
+        f"lengths 1 and √2, 42 springs, free boundary); start unstrained with normal random velocities (seed {SEED}) without linear and "
+        f"angular momentum, kinetic energy {KINETIC} per mass. Variational Euler carries momenta of half a step before each node (full "
+        "lines); the mean of neighbours is the momentum at the node (dotted), as the Verlet method has it. Runge–Kutta 4 loses energy and "
+        "with it temperature: the sooner, the larger the step. At h = 0.5, near the stability limit of the stiffest mode, variational Euler "
+        "heats slowly as well and would lose the lattice near t = 14 000. Same experiment as figure 2 of the paper, our parameters."
     )
 
 

@@ -1,6 +1,7 @@
-"""How our pictures look: Okabe and Ito's colours, which remain apart for every kind of colour vision; fonts that can be read when a page is half as wide."""
+"""How our pictures look: Okabe and Ito's colours, which remain apart for every kind of colour vision, and fonts that stay readable when halved."""
 
 from contextlib import contextmanager
+from typing import Any
 
 BLACK, BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, YELLOW = (
     "#000000",
@@ -23,7 +24,7 @@ METHODS = {
     "RK4": ("Runge–Kutta 4", VERMILION, "--"),
 }
 
-_SETTINGS = {
+_SETTINGS: dict[Any, Any] = {
     "font.size": 12,
     "axes.titlesize": 13,
     "axes.labelsize": 12,

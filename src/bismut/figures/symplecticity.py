@@ -2,8 +2,8 @@
 
     pendulum  L = v²/2 + cos q,   γ = s sin q;      dq ∧ dp is kept by the flow, so the area of every disk is
 
-The boundary of a disk is moved point by point with the same noise. The variational step keeps its area for ever; explicit Euler–Maruyama blows it up,
-implicit Euler–Maruyama shrinks it.
+The boundary of a disk is moved point by point with the same noise. The variational step keeps its area for ever; explicit Euler–Maruyama blows it
+up, implicit Euler–Maruyama shrinks it.
 """
 
 from __future__ import annotations
@@ -119,9 +119,10 @@ def records(found: list[Carried]) -> Table:
 
 def caption(found: list[Carried]) -> str:
     return (
-        f"A disk of radius {RADIUS:g} about (q, p) = {CENTRE} in the phase plane of the pendulum L = v²/2 + cos q, γ = {NOISE:g} sin q, its boundary of "
-        f"{found[0].boundary.shape[1]} points moved by each method with step h = {STEP:g} on one Wiener path (seed {SEED}) up to t = {TIME:g}. The variational step is "
-        "symplectic on every path, so the disk keeps its area (what is left is the error of a polygon); explicit Euler–Maruyama expands it, implicit Euler–Maruyama contracts it."
+        f"A disk of radius {RADIUS:g} about (q, p) = {CENTRE} in the phase plane of the pendulum L = v²/2 + cos q, γ = {NOISE:g} sin q, its "
+        f"boundary of {found[0].boundary.shape[1]} points moved by each method with step h = {STEP:g} on one Wiener path (seed {SEED}) up to "
+        f"t = {TIME:g}. The variational step is symplectic on every path, so the disk keeps its area (what is left is the error of a "
+        "polygon); explicit Euler–Maruyama expands it, implicit Euler–Maruyama contracts it."
     )
 
 

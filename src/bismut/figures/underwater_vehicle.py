@@ -2,8 +2,9 @@
 
     section {P₃ = 0, dP₃/dt > 0} in (atan2(P₂, P₁), Π₃)   of   |P| = 8,  Π·P = 6,  E = 40
 
-Same experiment, our parameters (the original's are not published): the ellipsoid (3, 2, 1), 16 starts. Runge–Kutta 4 loses energy, so orbits leave the
-surface that the section is of and smear islands and sea; the variational method keeps both Casimirs to round-off and the energy without drift.
+Same experiment, our parameters (the original's are not published): the ellipsoid (3, 2, 1), 16 starts. Runge–Kutta 4 loses energy, so orbits
+leave the surface that the section is of and smear islands and sea; the variational method keeps both Casimirs to round-off and the energy without
+drift.
 """
 
 from __future__ import annotations
@@ -156,13 +157,13 @@ def records(sections: list[Section]) -> Table:
 def caption(sections: list[Section]) -> str:
     one = sections[0]
     return (
-        "Poincaré sections of Kirchhoff's equations for a neutrally buoyant ellipsoid with semi-axes (3, 2, 1) and mass 1, "
-        "M = (1.185256, 1.364543, 2.361527), J = (1.383267, 3.416472, 2.755741): crossings of P₃ = 0 with dP₃/dt > 0 for |P| = 8, Π·P = 6, E = 40, "
-        f"from 16 starts (angle of P in {{0, π/4, π/2, 3π/4}}, Π₃ in {{−6, −2, 2, 6}}) up to t = {one.time:g}. Grey: the {int(one.chaotic.sum())} starts whose "
-        "neighbours part exponentially; colours: regular starts. Runge–Kutta 4 loses energy, at h = 0.05 so much that islands smear out and the sea "
-        "moves; variational Euler draws sharp curves at both steps. They are those of a nearby "
-        "mechanical system, nearer at the smaller step: at h = 0.05 a chain of three islands has closed to one ring. Crossings are interpolated linearly between steps. Same experiment as "
-        "figure 1 of the paper, our parameters."
+        "Poincaré sections of Kirchhoff's equations for a neutrally buoyant ellipsoid with semi-axes (3, 2, 1) and mass 1, M = (1.185256, "
+        "1.364543, 2.361527), J = (1.383267, 3.416472, 2.755741): crossings of P₃ = 0 with dP₃/dt > 0 for |P| = 8, Π·P = 6, E = 40, from 16 "
+        f"starts (angle of P in {{0, π/4, π/2, 3π/4}}, Π₃ in {{−6, −2, 2, 6}}) up to t = {one.time:g}. Grey: the {int(one.chaotic.sum())} "
+        "starts whose neighbours part exponentially; colours: regular starts. Runge–Kutta 4 loses energy, at h = 0.05 so much that islands "
+        "smear out and the sea moves; variational Euler draws sharp curves at both steps. They are those of a nearby mechanical system, "
+        "nearer at the smaller step: at h = 0.05 a chain of three islands has closed to one ring. Crossings are interpolated linearly "
+        "between steps. Same experiment as figure 1 of the paper, our parameters."
     )
 
 

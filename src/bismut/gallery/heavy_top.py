@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from bismut.actions import VariationalEuler
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import step
-from bismut.mechanics import System, left_rotation, mechanical
+from bismut.mechanics import State, System, left_rotation, mechanical
 from bismut.spaces import SO3
 
 
@@ -38,6 +38,7 @@ def _broken(trial: Trial) -> float:
     scheme = VariationalEuler(heavy_top(sideways=0.4))
     R = SO3().from_rotation_vector(jnp.array([0.8, -0.3, 0.5]))
     state = scheme.start(R, velocity=jnp.array([0.3, 0.2, 1.0]))
+    assert isinstance(state, State)
     dW = jnp.array([0.2, -0.1, 0.3])
     new = step(scheme, state, 0.1, dW)
     J = lambda state: scheme.system.momentum_map("vertical", state)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from bismut.actions import Verlet
 from bismut.gallery.entry import Entry, Fact, Trial
-from bismut.mechanics import System, left_rotation, mechanical
+from bismut.mechanics import State, System, left_rotation, mechanical
 from bismut.spaces import Euclidean
 
 
@@ -38,6 +38,7 @@ def _period(trial: Trial) -> float:
 
     quiet = Verlet(trial.system.with_parameters({"attraction": 1.0, "radial": 0.0}))
     start = quiet.start(jnp.array([0.5, 0.0]), velocity=jnp.array([0.0, 3.0**0.5]))
+    assert isinstance(start, State)
     end = trajectory(quiet, start, step=2 * jnp.pi / 4000, steps=4000, every=4000).final
     return float(jnp.max(jnp.abs(jnp.concatenate(jax.tree.leaves((end.q - start.q, end.p - start.p))))))
 

@@ -30,10 +30,15 @@ def magnetic_dipoles(
     """
     magnets, cores = dipoles((0.0, 0.0, 1.0)), soft_spheres()
     kicks = pair_noise(lambda a, b, parameters: parameters["noise"] * jnp.exp(-0.5 * b.x @ b.x))
+
+    def potential(x, R, parameters):
+        trap = 0.5 * parameters["trap"] * jnp.sum(x * x)
+        return parameters["strength"] * magnets(x, R) + parameters["core"] * cores(x, R) + trap
+
     return rigid_bodies(
         mass=np.full(bodies, mass),
         inertia=np.tile(np.asarray(inertia, float), (bodies, 1)),
-        potential=lambda x, R, parameters: parameters["strength"] * magnets(x, R) + parameters["core"] * cores(x, R) + 0.5 * parameters["trap"] * jnp.sum(x * x),
+        potential=potential,
         noise=None if noise is None else kicks,
         symmetries={"momentum": translations(), "angular": left_rotations()},
         parameters={"strength": strength, "core": core, "trap": trap} | ({} if noise is None else {"noise": noise}),
