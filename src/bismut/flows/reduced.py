@@ -9,6 +9,8 @@ within its coadjoint orbit, so Casimirs are kept as exactly as momentum maps are
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,7 +29,7 @@ class Reduced(Flow):
 
     of: Scheme
 
-    def __init__(self, of: Scheme):
+    def __init__(self, of: Any):
         if not isinstance(of, Scheme):
             raise BismutError(f"Reduced needs a scheme such as VariationalEuler(system), but {type(of).__name__} came.")
         if not isinstance(of.space, Group):
