@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import pytest
 
 from bismut.errors import BismutError
@@ -57,3 +58,5 @@ def test_numbers_change_without_a_new_program():
     system = found.build()
     changed = system.with_parameters(found.build(frequency=2.0).parameters)
     assert math.isclose(float(changed.potential(changed.space.origin() + 1.0)), 2.0)
+    # What a compiled program is made for is the structure; only leaves have changed.
+    assert jax.tree.structure(changed) == jax.tree.structure(system)

@@ -120,7 +120,7 @@ def measure(method: str, system: System, bodies: int, trajectories: int, time: f
 
 
 def run(quick: bool, note: Note) -> list[Bodies]:
-    bodies, trajectories, time = (4, 256, 16.0) if quick else (8, 500, 40.0)
+    bodies, trajectories, time = (4, 128, 16.0) if quick else (8, 500, 40.0)
     system = magnetic_dipoles(bodies=bodies, inertia=INERTIA, noise=None, trap=TRAP)
     first = measure("BAOAB", system, bodies, trajectories, time, None, note)
     # Without the bath both methods start from the same state.

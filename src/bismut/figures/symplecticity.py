@@ -84,7 +84,9 @@ def draw(found: list[Carried]):
             k = round(time / STEP)
             shape = one.boundary[k]
             axis.fill(shape[:, 0], shape[:, 1], facecolor=look(one.method)["color"], alpha=0.3, edgecolor=look(one.method)["color"], linewidth=1.3)
-            axis.annotate(f"t = {time:g}", shape[np.argmax(shape[:, 1])], textcoords="offset points", xytext=(0, 6), ha="center")
+            # The first label goes below its disk, where no later one comes.
+            edge, shift = (np.argmin(shape[:, 1]), -16) if time == 0 else (np.argmax(shape[:, 1]), 6)
+            axis.annotate(f"t = {time:g}", shape[edge], textcoords="offset points", xytext=(0, shift), ha="center")
         axis.set_title(name_of(one.method))
         axis.set_xlabel("angle q (radians)")
         axis.set_ylabel("momentum p")

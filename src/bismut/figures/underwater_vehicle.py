@@ -101,7 +101,7 @@ def chaos() -> np.ndarray:
 
 
 def run(quick: bool, note: Note) -> list[Section]:
-    time, sections = (600.0 if quick else 5000.0), []
+    time, sections = (400.0 if quick else 5000.0), []
     note("which starts are chaotic")
     chaotic = chaos()
     for method in METHODS:
