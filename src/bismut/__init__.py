@@ -1,184 +1,30 @@
-"""bismut: a stochastic action in, a structure-preserving simulation out."""
+"""bismut: a stochastic action in, a structure-preserving simulation out.
 
-from bismut.actions import Action, Discrete, Midpoint, VariationalEuler, Verlet
-from bismut.ensembles import (
-    Observer,
-    Plan,
-    Result,
-    Trajectory,
-    acceptance,
-    autocorrelation,
-    average,
-    energy,
-    extremes,
-    heat,
-    histogram,
-    integrator_error,
-    kinetic_energy,
-    mean_squared_displacement,
-    momentum,
-    paths,
-    quantiles,
-    section,
-    simulate,
-    temperature,
-    time_average,
-    trajectory,
-    work,
-)
-from bismut.findings import explain, symplectic_defect, verify
-from bismut.flows import (
-    ABOBA,
-    BAOAB,
-    GLA,
-    OBABO,
-    EulerMaruyama,
-    ImplicitEulerMaruyama,
-    Langevin,
-    Metropolised,
-    Reduced,
-    RungeKutta4,
-    action_differential,
-    action_sum,
-    discrete_symplectic_form,
-    end_momenta,
-    euler_lagrange,
-    noether_momenta,
-)
-from bismut.mechanics import (
-    Body,
-    Claims,
-    Noise,
-    Placed,
-    Potential,
-    State,
-    System,
-    body,
-    dipoles,
-    gay_berne,
-    gravity,
-    harmonic_trap,
-    left_rotation,
-    left_rotations,
-    mechanical,
-    orientation_noise,
-    pair_indices,
-    pair_noise,
-    pair_potential,
-    points_of,
-    principal_axes,
-    right_rotation,
-    rigid_bodies,
-    soft_box,
-    soft_spheres,
-    springs,
-    stack_bodies,
-    symmetry,
-    thermalize,
-    translation,
-    translation_noise,
-    translations,
-    uniform_field,
-    with_forces,
-)
-from bismut.noise import Wiener
-from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
-from bismut.store import load, save
+The public names are those of `bismut.public`. They are fetched when the first of them is asked for, because reading JAX takes more than a second and
+`bismut --help` or a completed word in a shell should not wait for it.
+"""
 
-__all__ = [
-    "ABOBA",
-    "BAOAB",
-    "GLA",
-    "OBABO",
-    "SE2",
-    "SE3",
-    "SO2",
-    "SO3",
-    "Action",
-    "Body",
-    "Circle",
-    "Claims",
-    "Discrete",
-    "Euclidean",
-    "EulerMaruyama",
-    "Group",
-    "ImplicitEulerMaruyama",
-    "Langevin",
-    "Metropolised",
-    "Midpoint",
-    "Noise",
-    "Observer",
-    "Placed",
-    "Plan",
-    "Potential",
-    "Power",
-    "Product",
-    "Reduced",
-    "Result",
-    "RungeKutta4",
-    "Space",
-    "State",
-    "System",
-    "Torus",
-    "Trajectory",
-    "VariationalEuler",
-    "Verlet",
-    "Wiener",
-    "acceptance",
-    "action_differential",
-    "action_sum",
-    "autocorrelation",
-    "average",
-    "body",
-    "dipoles",
-    "discrete_symplectic_form",
-    "end_momenta",
-    "energy",
-    "euler_lagrange",
-    "explain",
-    "extremes",
-    "gay_berne",
-    "gravity",
-    "harmonic_trap",
-    "heat",
-    "histogram",
-    "integrator_error",
-    "kinetic_energy",
-    "left_rotation",
-    "left_rotations",
-    "load",
-    "mean_squared_displacement",
-    "mechanical",
-    "momentum",
-    "noether_momenta",
-    "orientation_noise",
-    "pair_indices",
-    "pair_noise",
-    "pair_potential",
-    "paths",
-    "points_of",
-    "principal_axes",
-    "quantiles",
-    "right_rotation",
-    "rigid_bodies",
-    "save",
-    "section",
-    "simulate",
-    "soft_box",
-    "soft_spheres",
-    "springs",
-    "stack_bodies",
-    "symmetry",
-    "symplectic_defect",
-    "temperature",
-    "thermalize",
-    "time_average",
-    "trajectory",
-    "translation",
-    "translation_noise",
-    "translations",
-    "uniform_field",
-    "verify",
-    "with_forces",
-    "work",
-]
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bismut.public import *
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_") and name != "__all__":
+        raise AttributeError(f"module 'bismut' has no attribute {name!r}")
+    from importlib import import_module
+
+    public = import_module("bismut.public")  # which also makes the rooms attributes of this module
+    globals().update({known: getattr(public, known) for known in public.__all__}, __all__=public.__all__)
+    if name not in globals():
+        from bismut.errors import nearest
+
+        raise AttributeError(f"bismut has no {name!r}. {nearest(name, public.__all__)}")
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    from bismut.public import __all__ as names
+
+    return sorted({*globals(), *names})
