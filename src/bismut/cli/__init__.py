@@ -1,4 +1,4 @@
-"""The command line: `bismut figure ballistic-pendulum`, `bismut list`, `bismut show NAME`."""
+"""The command line, one command per file: `bismut --help`."""
 
 from bismut.cli.main import main
 

@@ -6,14 +6,22 @@ from typing import Annotated
 
 import typer
 
+from bismut.cli.group import figure_names
+
 
 def figure(
-    name: Annotated[str, typer.Argument(help="a figure, or `all`; without a name the figures are listed")] = "",
+    name: Annotated[str, typer.Argument(help="a figure, or `all`; without a name the figures are listed", autocompletion=figure_names)] = "",
     out: Annotated[Path, typer.Option(help="folder for picture, data and caption")] = Path("output"),
     form: Annotated[str, typer.Option("--format", help="png, pdf or svg")] = "png",
     quick: Annotated[bool, typer.Option("--quick", help="smaller experiments, in seconds instead of minutes")] = False,
 ) -> None:
-    """Draw a figure, with its table, its data (CSV) and a caption that names all parameters."""
+    """Draw a figure, with its table, its data (CSV) and a caption that names all parameters.
+
+    \b
+    bismut figure                                   what there is
+    bismut figure ballistic-pendulum --quick
+    bismut figure all --format pdf --out pictures
+    """
     from bismut.errors import DomainError
     from bismut.figures import FORMATS, figures
     from bismut.figures import figure as chosen

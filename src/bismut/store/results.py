@@ -54,7 +54,7 @@ def load(path: str | Path) -> xarray.DataTree:
 def _tree(result: Result) -> xarray.DataTree:
     import xarray
 
-    groups = {f"/{name}": report.dataset() for name, report in result.observables.items()}
+    groups = {f"/{name}": report.dataset().assign_attrs(words=report.words) for name, report in result.observables.items()}
     leaves = {"q": jax.tree.leaves(result.final.q), "p": jax.tree.leaves(result.final.p)} if result.final is not None else {}
     final = {
         f"{letter}{i}": (("trajectory", *(f"{letter}{i}_{axis}" for axis in range(leaf.ndim - 1))), leaf)

@@ -1,0 +1,44 @@
+"""`bismut check RUN.toml`: all mistakes of a run file, or what the run would take."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bismut.cli.group import WRONG_USE, print_json
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="a run file")],
+    as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
+) -> None:
+    """List every mistake of a run file with its line; if there are none, say what the run would take.
+
+    \b
+    bismut run heavy-top --steps 20000 --write top.toml --dry-run
+    bismut check top.toml
+    """
+    import contextlib
+    import io
+    from dataclasses import asdict
+
+    from bismut.cli.runs.prepare import prepare
+    from bismut.cli.runs.schema import Mistakes
+    from bismut.cli.runs.toml import read
+
+    document, lines = read(file)
+    try:
+        ready = prepare(document, lines, str(file))
+    except Mistakes as problem:
+        if not as_json:
+            raise
+        print_json({"ok": False, "mistakes": [{"line": line, "key": ".".join(one.path), "text": one.text} for line, one in problem.found]})
+        raise typer.Exit(WRONG_USE) from None
+    words = io.StringIO()
+    with contextlib.redirect_stdout(words):
+        plan = ready.simulate(dry_run=True)
+    if as_json:
+        print_json({"ok": True, "mistakes": [], "plan": asdict(plan)})
+        return
+    print(f"{file}: no mistakes. {ready.scheme.title} on {ready.scheme.space}, step {ready.document['step']:g}, seed {ready.document['seed']}")
+    print(words.getvalue(), end="")

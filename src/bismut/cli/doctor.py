@@ -1,0 +1,89 @@
+"""`bismut doctor`: is everything here that computes, and does it compute rightly?"""
+
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from bismut.cli.group import FAILED, print_json
+
+LIMIT = 1e-12  # for a symplectic defect of one step with numbers of order one
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False) -> None:
+    """Versions, devices, precision, and a self-test: one noisy step of a heavy top must be symplectic to round-off.
+
+    \b
+    bismut doctor
+    """
+    import platform
+
+    import jax
+
+    from bismut.ensembles.cache import keep_programs
+    from bismut.ensembles.plan import available_memory
+    from bismut.ensembles.workers import cores
+    from bismut.store import versions
+
+    folder = keep_programs() or jax.config.values["jax_compilation_cache_dir"]
+    memory = available_memory()
+    found: dict[str, Any] = {
+        "python": f"{platform.python_version()} at {sys.executable}",
+        "system": platform.platform(),
+        "versions": versions() | {"matplotlib": _matplotlib()},
+        "devices": [str(device) for device in jax.devices()],
+        "cores": cores(),
+        "memory": None if memory is None else f"{memory / 1e9:.1f} GB free",
+        "float64": bool(jax.config.read("jax_enable_x64")),
+        "programs": str(folder) if folder else "not kept between processes",
+    }
+    clock = time.perf_counter()
+    defect = _self_test()
+    found["self_test"] = {"symplectic_defect": defect, "limit": LIMIT, "held": defect < LIMIT, "seconds": round(time.perf_counter() - clock, 2)}
+    fine = found["float64"] and found["self_test"]["held"]
+    if as_json:
+        print_json(found | {"ok": fine})
+    else:
+        _tell(found)
+    if not fine:
+        raise typer.Exit(FAILED)
+
+
+def _self_test() -> float:
+    """The symplectic defect of one variational step with strong noise; not a number if the step fails."""
+    import jax
+    import jax.numpy as jnp
+
+    from bismut.findings import symplectic_defect
+    from bismut.gallery import entry
+    from bismut.mechanics import State
+
+    top = entry("heavy-top")
+    scheme = top.scheme(top.system())
+    start = top.start(scheme)
+    assert isinstance(start, State)
+    return float(jax.jit(lambda state: symplectic_defect(scheme, state, 0.1, jnp.array([0.3, -0.5])))(start))
+
+
+def _matplotlib() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("matplotlib")
+    except PackageNotFoundError:
+        return "missing (pictures need it: pip install 'bismut[figures]')"
+
+
+def _tell(found: dict[str, Any]) -> None:
+    for name, value in found.items():
+        if name == "versions":
+            for package, number in value.items():
+                print(f"{package:12} {number}")
+        elif name == "self_test":
+            mark = "✓" if value["held"] else "✗"
+            print(f"{mark} one noisy step of a heavy top is symplectic: defect {value['symplectic_defect']:.2g}, limit {LIMIT:g}, {value['seconds']} s")
+        else:
+            print(f"{name:12} {', '.join(value) if isinstance(value, list) else value}")
+    if not found["float64"]:
+        print('✗ JAX computes in float32: set JAX_ENABLE_X64=1, or jax.config.update("jax_enable_x64", True).')

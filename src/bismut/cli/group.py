@@ -1,0 +1,77 @@
+"""What all commands share: wrong use ends with 2 and a sentence, an interruption with 130, and JAX computes in double precision.
+
+Modules of commands import nothing heavy when they are read: `bismut --help` and a completed word should be there at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+
+
+class Commands(TyperGroup):
+    """The commands of bismut, with errors as exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        from bismut.errors import BismutError, SimulationError
+
+        double_precision()
+        try:
+            return super().invoke(ctx)
+        except BismutError as problem:
+            print(f"bismut: {problem}", file=sys.stderr)
+            raise typer.Exit(WRONG_USE) from None
+        except SimulationError as problem:
+            print(f"bismut: {problem}", file=sys.stderr)
+            raise typer.Exit(FAILED) from None
+        except KeyboardInterrupt:
+            print("bismut: interrupted.", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """An unknown command suggests the nearest."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            from bismut.errors import nearest
+
+            ctx.fail(f"There is no command {args[0]!r}. {nearest(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+def double_precision() -> None:
+    """float64, whether JAX is there already or is still to come."""
+    if "jax" in sys.modules:
+        sys.modules["jax"].config.update("jax_enable_x64", True)
+    else:
+        os.environ["JAX_ENABLE_X64"] = "1"
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1, ensure_ascii=False, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and paths as JSON has them."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def system_names(incomplete: str = "") -> list[str]:
+    """Names of the gallery, for completion: read off its files, because importing them takes seconds."""
+    files = sorted((Path(__file__).parents[1] / "gallery").glob("*.py"))
+    found = (re.search(r'^ENTRY = Entry\(\s*"([^"]+)"', file.read_text(encoding="utf-8"), re.MULTILINE) for file in files)
+    return sorted(name.group(1) for name in found if name and name.group(1).startswith(incomplete))
+
+
+def figure_names(incomplete: str = "") -> list[str]:
+    """Names of the figures, found in the same way."""
+    files = sorted((Path(__file__).parents[1] / "figures").glob("*.py"))
+    found = (re.search(r'^FIGURE = Figure\(\s*"([^"]+)"', file.read_text(encoding="utf-8"), re.MULTILINE) for file in files)
+    return sorted([*(name.group(1) for name in found if name and name.group(1).startswith(incomplete)), *(["all"] if not incomplete else [])])

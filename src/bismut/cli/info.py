@@ -1,0 +1,45 @@
+"""`bismut info RUN`: what a run folder holds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bismut.cli.group import print_json
+
+
+def info(
+    run: Annotated[Path, typer.Argument(help="a folder that `bismut run` left")],
+    as_json: Annotated[bool, typer.Option("--json", help="everything but the arrays, as JSON")] = False,
+) -> None:
+    """How a run was made, how it ended, and what it found.
+
+    \b
+    bismut info output/heavy-top
+    """
+    import tomllib
+
+    from bismut.store import read_run
+
+    found = read_run(run)
+    groups = {name: group.to_dataset() for name, group in found.statistics.children.items()}
+    if as_json:
+        observed = {
+            name: {"words": data.attrs.get("words", ""), "arrays": {str(kind): dict(zip(array.dims, array.shape, strict=True)) for kind, array in data.items()}}
+            for name, data in groups.items()
+        }
+        print_json({"folder": run, "configuration": tomllib.loads(found.configuration), "provenance": found.provenance, "statistics": observed})
+        return
+    made, how = found.provenance, found.provenance["run"]
+    print(f"{how['scheme']} on {how['space']}: {how['trajectories']} trajectories, {how['steps']} steps of {how['step']:g}, seed {how['seed']}")
+    print(made["outcome"]["words"])
+    print(f"\ncommand   {made['command']}\nwritten   {made['written']}, after {made['seconds']:g} s")
+    print("versions  " + ", ".join(f"{name} {number}" for name, number in made["versions"].items()))
+    print("\nObserved")
+    for name, data in groups.items():
+        if name != "final":
+            print(f"  {name}: {data.attrs.get('words') or ', '.join(map(str, data))}")
+    final = groups.get("final")
+    if final is not None and final.sizes:
+        print(f"  final: {', '.join(f'{kind} {tuple(array.shape)}' for kind, array in final.items())}")
+    print(f"\nIn Python: bismut.load({str(run / 'statistics')!r}).  Pictures: bismut plot {run}.  Again: bismut run {run / 'run.toml'}")

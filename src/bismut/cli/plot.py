@@ -1,0 +1,46 @@
+"""`bismut plot RUN`: pictures of what a run folder holds."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bismut.cli.group import print_json
+
+
+def plot(
+    run: Annotated[Path, typer.Argument(help="a folder that `bismut run` left")],
+    what: Annotated[list[str] | None, typer.Argument(help="names of pictures; all of them without a name")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for the pictures; RUN/pictures without it")] = None,
+    form: Annotated[str, typer.Option("--format", help="png, pdf or svg")] = "png",
+    only_list: Annotated[bool, typer.Option("--list", help="say what can be drawn, and draw nothing")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="names and files as JSON")] = False,
+) -> None:
+    """Draw what was observed: energy, temperature and momenta over time, histograms, correlations, sections, and from kept trajectories and last
+    states phase portraits and orientations on the sphere.
+
+    \b
+    bismut run heavy-top --observe energy,vertical,orientation,paths --out top
+    bismut plot top --list
+    bismut plot top energy paths-sphere --format svg
+    """
+    from bismut.errors import BismutError, nearest
+    from bismut.figures.runs import pictures, save_picture
+    from bismut.store import read_run
+
+    found = read_run(run)
+    known = pictures(found.statistics, found.provenance["run"])
+    if only_list:
+        if as_json:
+            print_json({name: picture.title for name, picture in known.items()})
+        for name, picture in {} if as_json else known.items():
+            print(f"{name:24} {picture.title}")
+        return
+    for name in what or ():
+        if name not in known:
+            raise BismutError(f"This run has no picture {name!r}. {nearest(name, known)}")
+    files = {name: save_picture(known[name], name, out or run / "pictures", form) for name in what or known}
+    if as_json:
+        print_json(files)
+    for name, file in {} if as_json else files.items():
+        print(f"{name:24} {file}")

@@ -1,0 +1,134 @@
+"""`bismut run NAME | RUN.toml | model.py:system`: a run, from what is typed or from a file."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bismut.cli.group import FAILED, INTERRUPTED, print_json, system_names
+
+OUTPUT = Path("output")
+
+
+def run(
+    what: Annotated[str, typer.Argument(help="a gallery name, a run file, or model.py:system", autocompletion=system_names)],
+    settings: Annotated[list[str] | None, typer.Option("--set", help="a parameter of the system: name=1.5, name=1,2,3, name=none; may be repeated")] = None,
+    scheme: Annotated[str | None, typer.Option(help="VariationalEuler, Midpoint, Verlet, EulerMaruyama, ImplicitEulerMaruyama or RungeKutta4")] = None,
+    retraction: Annotated[str | None, typer.Option(help="cayley or exp, for the first three schemes")] = None,
+    temperature: Annotated[float | None, typer.Option(help="a heat bath: its kT")] = None,
+    friction: Annotated[str | None, typer.Option(help="of the bath: a number, or one per coordinate; without it the system's own noise is the bath")] = None,
+    rate: Annotated[str | None, typer.Option(help="of the bath, instead of friction: how fast momenta forget")] = None,
+    splitting: Annotated[str | None, typer.Option(help="of the bath: BAOAB, ABOBA, OBABO, GLA or Metropolised")] = None,
+    step: Annotated[float | None, typer.Option(help="time step; the gallery's choice without it")] = None,
+    steps: Annotated[int | None, typer.Option(help="how many steps [1000]")] = None,
+    trajectories: Annotated[int | None, typer.Option(help="how many trajectories [100]")] = None,
+    seed: Annotated[int | None, typer.Option(help="of the noise [0]")] = None,
+    every: Annotated[int | None, typer.Option(help="steps between looks; about a hundred looks without it")] = None,
+    burn_in: Annotated[int | None, typer.Option(help="steps before anybody looks")] = None,
+    observe: Annotated[list[str] | None, typer.Option(help="energy, temperature, q, p, orientation, heat, paths, a symmetry, ...; commas or repeated")] = None,
+    out: Annotated[Path | None, typer.Option(help="folder for the results; output/NAME without it")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the results of an earlier run")] = False,
+    write: Annotated[Path | None, typer.Option(help="write the run file for what was typed, and run")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what the run would take, and do not run")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="outcome and last values as JSON")] = False,
+) -> None:
+    """Run a system and keep what was observed, with its configuration and provenance, in a folder.
+
+    \b
+    bismut run heavy-top
+    bismut run heavy-top --set inertia=1,2,3 --set weight=2 --scheme Midpoint --steps 5000 --trajectories 1000
+    bismut run magnetic-dipoles --temperature 0.5 --rate 1 --splitting BAOAB --observe energy,temperature,paths
+    bismut run pendulum --trajectories 10000 --write pendulum.toml --dry-run
+    bismut run pendulum.toml --seed 2 --out second
+    bismut run my_model.py:system --set length=2
+
+    \b
+    Observers with more to say (histogram, quantiles, time_average, autocorrelation, mean_squared_displacement, section, extremes) are asked for in a run file:
+
+    \b
+    [observe.turns]
+    kind = "histogram"
+    of = { name = "p", component = 0 }
+    range = [-3.0, 3.0]
+    """
+    from bismut.cli.runs.typed import from_typed
+
+    typed = {"step": step, "steps": steps, "trajectories": trajectories, "seed": seed, "every": every, "burn_in": burn_in}
+    bath = {"temperature": temperature, "friction": friction, "rate": rate, "splitting": splitting}
+    output = {"folder": None if out is None else str(out), "overwrite": overwrite or None}
+    ready = from_typed(what, settings or [], {"name": scheme, "retraction": retraction}, bath, typed, observe, output)
+    if write is not None:
+        _write(write, ready, overwrite)
+    if dry_run:
+        _rehearse(ready, as_json)
+        return
+    _carry_out(ready, as_json)
+
+
+def _write(file: Path, ready: Any, overwrite: bool) -> None:
+    from bismut.errors import BismutError
+
+    if ready.model.text is not None:
+        raise BismutError(
+            f"--write: a run file cannot name a Python model such as {ready.model.entry.name}, because it cannot execute code. "
+            "The command line itself repeats the run; it is kept in provenance.json of the run's folder."
+        )
+    if file.exists() and not overwrite:
+        raise BismutError(f"--write: {file} exists already. Choose another name, or replace it with --overwrite.")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(configuration(ready), encoding="utf-8")
+
+
+def configuration(ready: Any) -> str:
+    """The run as a run file; of a Python model, all but the system."""
+    from bismut.cli.runs.toml import write
+
+    document, model = dict(ready.document), ready.model
+    if model.text is None:
+        head = f"A run of bismut: {model.entry.title}\nScheme: {ready.scheme.title}. `bismut check FILE` looks at this file, `bismut run FILE` runs it."
+        return write(document, head)
+    parameters = document.pop("system").get("parameters", {})
+    head = f"The system is {model.entry.name}, a Python model, which a run file cannot name. Its parameters: {parameters}"
+    return write(document, f"{head}\nScheme: {ready.scheme.title}. provenance.json has the command that repeats this run.")
+
+
+def _rehearse(ready: Any, as_json: bool) -> None:
+    import contextlib
+    import io
+    from dataclasses import asdict
+
+    if not as_json:
+        ready.simulate(dry_run=True)
+        return
+    with contextlib.redirect_stdout(io.StringIO()):
+        plan = ready.simulate(dry_run=True)
+    print_json({"plan": asdict(plan)})
+
+
+def _carry_out(ready: Any, as_json: bool) -> None:
+    import shlex
+    import sys
+    import time
+
+    from bismut.store import check_free, free_folder, write_run
+
+    output = ready.document.get("output", {})
+    overwrite = output.get("overwrite", False)
+    folder = Path(output["folder"]) if "folder" in output else free_folder(OUTPUT / Path(ready.model.entry.name.rpartition(":")[0] or ready.model.entry.name).stem)
+    check_free(folder, overwrite)
+    clock = time.perf_counter()
+    result = ready.simulate()
+    seconds = time.perf_counter() - clock
+    command = shlex.join(["bismut", *sys.argv[1:]])
+    write_run(folder, result, configuration=configuration(ready), command=command, seconds=seconds, model=ready.model.text, overwrite=overwrite)
+    outcome = result.outcome
+    if as_json:
+        last = {name: report.words for name, report in result.observables.items()}
+        print_json({"folder": folder, "ok": outcome.ok, "outcome": str(outcome), "failed": len(outcome.failures), "seconds": seconds, "observed": last})
+    else:
+        print(result)
+        print(f"\nkept in {folder} ({seconds:.1f} s).  bismut info {folder}   bismut plot {folder}")
+    if outcome.stopped:
+        raise typer.Exit(INTERRUPTED)
+    if not outcome.ok:
+        raise typer.Exit(FAILED)

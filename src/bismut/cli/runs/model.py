@@ -1,0 +1,90 @@
+"""Where a run's system comes from: the gallery by name, or a Python file that the user names on the command line, `my_model.py:system`.
+
+A Python file is run when it is named there, and only there: a run file cannot name one. What a model may hold beside its system:
+
+    start(scheme)      a start state; needed
+    scheme(system)     the scheme that suits it; VariationalEuler without it
+    step               a step that suits the scheme; 0.01 without it
+    observables        names and functions of a State, to be asked for with --observe
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bismut.actions import VariationalEuler
+from bismut.errors import BismutError, nearest
+from bismut.gallery import Entry, entry
+from bismut.mechanics import System
+
+
+@dataclass(frozen=True)
+class Model:
+    """A system ready to be built, with a model's own observables and the text of its file, if it is one."""
+
+    entry: Entry
+    observables: Mapping[str, Callable] = field(default_factory=dict)
+    text: str | None = None
+
+
+def from_gallery(name: str) -> Model:
+    return Model(entry(name))
+
+
+def from_file(place: str) -> Model:
+    """The model at `file.py:name`."""
+    file, _, name = place.rpartition(":")
+    path = Path(file)
+    if not name.isidentifier() or path.suffix != ".py":
+        raise BismutError(f"A Python model is given as file.py:name, but {place!r} came. `bismut new my_model.py` writes one to begin with.")
+    if not path.is_file():
+        raise BismutError(f"There is no file {path}. `bismut new {path}` writes one to begin with.")
+    module = _run(path)
+    if not hasattr(module, name):
+        public = [known for known, value in vars(module).items() if not known.startswith("_") and (callable(value) or isinstance(value, System))]
+        raise BismutError(f"{path} has no {name!r}. {nearest(name, public)}")
+    return Model(_entry(place, getattr(module, name), module), _observables(path, module), path.read_text(encoding="utf-8"))
+
+
+def _run(path: Path) -> ModuleType:
+    spec = spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as problem:
+        lines = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if Path(frame.filename) == path.absolute()]
+        line = getattr(problem, "lineno", None) or (lines[-1] if lines else None)
+        where = f", line {line}" if line else ""
+        raise BismutError(f"{path} fails when it is read{where}: {type(problem).__name__}: {problem}") from problem
+    return module
+
+
+def _entry(place: str, found: Any, module: ModuleType) -> Entry:
+    if isinstance(found, Entry):
+        return found
+    if isinstance(found, System):
+        build: Callable[..., System] = lambda: found
+    elif callable(found):
+        build = found
+    else:
+        raise BismutError(f"{place} must be a System, a function that returns one, or a gallery Entry, but {type(found).__name__} came.")
+    start = getattr(module, "start", None)
+    if not callable(start):
+        raise BismutError(f"{place} has no start: write a function start(scheme) that returns scheme.start(q, velocity=... | temperature=...).")
+    step = getattr(module, "step", 0.01)
+    return Entry(place, module.__doc__ or place, build, start=start, scheme=getattr(module, "scheme", VariationalEuler), step=step)
+
+
+def _observables(path: Path, module: ModuleType) -> Mapping[str, Callable]:
+    found = getattr(module, "observables", {})
+    if not isinstance(found, Mapping) or not all(map(callable, found.values())):
+        raise BismutError(f"observables in {path} must be a dictionary of names and functions of a State, but {found!r} came.")
+    return found

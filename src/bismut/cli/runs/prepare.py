@@ -1,0 +1,193 @@
+"""From a document to a run: checked against the gallery, built, and every mistake on the way collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from inspect import Parameter, signature
+from typing import Any
+
+from bismut import actions, flows
+from bismut.cli.runs.model import Model, from_gallery
+from bismut.cli.runs.observers import default_observers, observers, with_books
+from bismut.cli.runs.schema import OVER_ACTIONS, Mistake, Mistakes, mistakes, number, shown, whole
+from bismut.cli.runs.toml import Lines
+from bismut.ensembles import simulate
+from bismut.errors import BismutError, nearest
+from bismut.gallery import Entry
+from bismut.mechanics import Maxwell, Scheme, State, System
+
+DEFAULTS = {"steps": 1000, "trajectories": 100, "seed": 0}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that can start. `document` says all of it, defaults included, and reads back to the same run."""
+
+    document: dict[str, Any]
+    model: Model
+    scheme: Scheme
+    start: State | Maxwell
+    observe: dict[str, Any]
+
+    def simulate(self, *, dry_run: bool = False, progress: bool | None = None) -> Any:
+        """The result; or with `dry_run` the plan, printed."""
+        asked = {key: self.document[key] for key in ("step", "steps", "trajectories", "seed", "every", "burn_in") if key in self.document}
+        final = self.document.get("output", {}).get("final", True)
+        return simulate(self.scheme, self.start, observe=self.observe, keep_final=final, progress=progress, dry_run=dry_run, **asked)
+
+
+def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: Model | None = None) -> Prepared:
+    """The run of a document, or all its mistakes. With a Python model the document names no system."""
+    whole_document = DEFAULTS | dict(document)
+    if model is not None:
+        whole_document["system"] = {"name": model.entry.name, **whole_document.get("system", {})}
+    found = mistakes(whole_document)
+    wrong = lambda *tables: any(mistake.path[0] in tables for mistake in found)
+    named = whole_document.get("system") if not wrong("system") else None
+    if named is not None and model is None:
+        model = _known(named["name"], found)
+    system = scheme = start = None
+    if named is not None and model is not None:
+        whole_document["system"] = named = _with_defaults(model.entry, named)
+        system = _built(model.entry, named["parameters"], found)
+        whole_document.setdefault("step", float(model.entry.step))
+    if system is not None and model is not None and not wrong("scheme", "bath"):
+        scheme = _attempt(("bath" if "bath" in whole_document else "scheme",), partial(_scheme, model.entry, system, whole_document), found)
+    if scheme is not None and model is not None:
+        start = _attempt(("system",), partial(model.entry.start, scheme), found)
+    watched: dict[str, Any] = {}
+    if scheme is not None and start is not None and model is not None:
+        asked = whole_document.get("observe") or default_observers(scheme)
+        whole_document["observe"] = asked
+        skip = {mistake.path[1] for mistake in found if mistake.path[:1] == ("observe",) and len(mistake.path) > 1}
+        start = with_books(scheme, start, asked, found)
+        count, seed = whole_document["trajectories"], whole_document["seed"]
+        if isinstance(asked, Mapping) and whole(count) and whole(seed):
+            watched = observers({name: table for name, table in asked.items() if name not in skip}, scheme, start, seed, count, model.observables, found)
+    if found:
+        raise Mistakes(found, lines, source)
+    assert model is not None
+    assert scheme is not None
+    assert start is not None
+    return Prepared(whole_document, model, scheme, start, watched)
+
+
+def _known(name: str, found: list[Mistake]) -> Model | None:
+    if name.endswith(".py") or ".py:" in name or "/" in name:
+        text = f"{shown(name)} came, but a run file names a system of the gallery and never a file: it cannot execute code. "
+        found.append(Mistake(("system", "name"), text + "A Python model is run from the command line: `bismut run my_model.py:system`."))
+        return None
+    try:
+        return from_gallery(name)
+    except BismutError as problem:
+        found.append(Mistake(("system", "name"), str(problem)))
+        return None
+
+
+def _attempt(path: tuple[str, ...], make: Callable[[], Any], found: list[Mistake]) -> Any:
+    """make(), or None and a mistake; functions of the user may fail in any way."""
+    try:
+        return make()
+    except BismutError as problem:
+        found.append(Mistake(path, str(problem)))
+    except Exception as problem:
+        found.append(Mistake(path, f"this cannot be built: {type(problem).__name__}: {problem}"))
+    return None
+
+
+# The system.
+
+
+def _with_defaults(entry: Entry, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The table [system] with every parameter of the entry, so that the run does not change when a default does."""
+    defaults = {name: _as_written(value) for name, value in entry.parameters.items() if value is not Parameter.empty}
+    return {**named, "parameters": {name: value for name, value in defaults.items() if value is not NotImplemented} | dict(named.get("parameters", {}))}
+
+
+def _as_written(value: Any) -> Any:
+    """A default as it stands in a run file; NotImplemented for what has no place there."""
+    if value is None:
+        return "none"
+    if isinstance(value, tuple | list):
+        return [_as_written(part) for part in value]
+    return value if isinstance(value, bool | int | float | str) else NotImplemented
+
+
+def _built(entry: Entry, parameters: Mapping[str, Any], found: list[Mistake]) -> System | None:
+    known, before = signature(entry.build).parameters, len(found)
+    for name, value in parameters.items():
+        path = ("system", "parameters", name)
+        if name not in known:
+            found.append(Mistake(path, f"{entry.name} has no parameter {name!r}. {nearest(name, known)}"))
+        elif wanted := _wanted(known[name], value):
+            found.append(Mistake(path, f"{wanted} was wanted, as in the default {shown(_as_written(known[name].default))}, but {shown(value)} came."))
+    for name, parameter in known.items():
+        if parameter.default is Parameter.empty and name not in parameters:
+            found.append(Mistake(("system", "parameters"), f"{name} is missing; it has no default. Give it with --set {name}=..."))
+    if len(found) > before:
+        return None
+    made = _attempt(("system",), lambda: entry.system({name: _taken(known[name].default, value) for name, value in parameters.items()}), found)
+    if made is not None and not isinstance(made, System):
+        found.append(Mistake(("system",), f"{entry.name} must be a System or return one, but {type(made).__name__} came."))
+        return None
+    return made
+
+
+def _wanted(parameter: Parameter, value: Any) -> str | None:
+    """What would fit a parameter, judged by its default, if the value does not."""
+    default = parameter.default
+    if value == "none":
+        return None if default is None or "None" in str(parameter.annotation) else "a value"
+    if isinstance(default, bool | str):
+        fits, words = isinstance(value, type(default)), "true or false" if isinstance(default, bool) else "a word"
+    elif isinstance(default, int):
+        fits, words = whole(value), "a whole number"
+    elif isinstance(default, float):
+        fits, words = number(value), "a number"
+    elif isinstance(default, tuple | list):
+        fits = isinstance(value, list | tuple) and len(value) == len(default) and all(map(number, value))
+        words = f"a list of {len(default)} numbers"
+    else:
+        return None
+    return None if fits else words
+
+
+def _taken(default: Any, value: Any) -> Any:
+    """A written value as the builder takes it."""
+    if value == "none":
+        return None
+    if isinstance(value, list):
+        return tuple(float(part) if number(part) else _taken(None, part) for part in value)
+    return float(value) if isinstance(default, float) and number(value) else value
+
+
+# The scheme.
+
+
+def _scheme(entry: Entry, system: System, document: Mapping[str, Any]) -> Scheme:
+    chosen, bath = document.get("scheme"), document.get("bath")
+    if bath is None and chosen is None:
+        return entry.scheme(system)
+    if bath is None:
+        assert chosen is not None
+        return _maker(chosen)(system)
+    splitting = bath.get("splitting", "BAOAB")
+    if splitting in OVER_ACTIONS:
+        action = _maker(chosen) if chosen else actions.Verlet
+        made = getattr(flows, splitting)(action)
+    else:
+        made = getattr(flows, splitting)
+    return flows.Langevin(system, temperature=bath["temperature"], friction=bath.get("friction"), rate=bath.get("rate"), splitting=made)
+
+
+def _maker(chosen: Mapping[str, Any]) -> Callable[[System], Any]:
+    """The class of a scheme with what was chosen about it."""
+    name, options = chosen["name"], {key: value for key, value in chosen.items() if key != "name"}
+    kind = getattr(actions, name, None) or getattr(flows, name)
+    allowed = [key for key in ("retraction", "end") if key in getattr(kind, "__dataclass_fields__", {})]
+    for key in options:
+        if key not in allowed:
+            raise BismutError(f"{name} has no {key!r}; it takes {' and '.join(allowed) or 'nothing beside its name'}.")
+    return partial(kind, **options) if options else kind

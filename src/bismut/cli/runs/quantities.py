@@ -1,0 +1,132 @@
+"""Quantities by name: functions of a state that a run file or the command line can ask for.
+
+    energy  kinetic_energy  temperature  heat  work  integrator_error  acceptance        of the system and its books
+    momentum (symmetry)                                                                  a momentum map
+    q  p  orientation (part, component, axis)                                            of the state itself
+
+They are values that compare equal when they say the same, so that a second run of the same program compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bismut import ensembles
+from bismut.ensembles import Observable
+from bismut.errors import BismutError, nearest
+from bismut.mechanics import Scheme, State
+
+OF_SYSTEM = ("energy", "kinetic_energy", "temperature", "heat", "work", "integrator_error", "acceptance")
+OF_STATE = ("q", "p", "orientation")
+KEYS = {"momentum": ("symmetry",), "q": ("part", "component"), "p": ("part", "component"), "orientation": ("part", "component", "axis")}
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """An array of q or p, or some of its components."""
+
+    letter: str
+    part: int
+    component: tuple[int, ...]
+
+    def __call__(self, state: State):
+        leaves = jax.tree.leaves(getattr(state, self.letter))
+        if self.part >= len(leaves):
+            raise BismutError(f"part {self.part} was asked for, but {self.letter} has {len(leaves)} (counted from 0).")
+        return _component(leaves[self.part], self.component)
+
+
+@dataclass(frozen=True)
+class Orientation:
+    """Where an axis fixed in the body points: R e. Of many bodies, one row each."""
+
+    part: int | None
+    component: tuple[int, ...]
+    axis: tuple[float, ...]
+
+    def __call__(self, state: State):
+        leaves = jax.tree.leaves(state.q)
+        rotations = [leaf for leaf in leaves if leaf.shape[-2:] == (3, 3)] if self.part is None else leaves[self.part : self.part + 1]
+        if not rotations or rotations[0].shape[-2:] != (3, 3):
+            raise BismutError(f"There is no rotation in a point with arrays {[leaf.shape for leaf in leaves]}, so nothing has an orientation.")
+        return _component(rotations[0] @ jnp.asarray(self.axis, rotations[0].dtype), self.component)
+
+
+@dataclass(frozen=True)
+class Above:
+    """A quantity minus a level."""
+
+    of: Any
+    level: float
+
+    def __call__(self, system, state, t=0.0):
+        return _value(self.of, system, state, t) - self.level
+
+
+@dataclass(frozen=True)
+class Together:
+    """Several quantities in one array."""
+
+    of: tuple[Any, ...]
+
+    def __call__(self, system, state, t=0.0):
+        return jnp.concatenate([jnp.ravel(_value(one, system, state, t)) for one in self.of])
+
+
+def quantity(asked: str | Mapping[str, Any], scheme: Scheme, own: Mapping[str, Callable]) -> Any:
+    """The function of a state behind a name. `own` are those of a Python model; a symmetry's name alone means its momentum map."""
+    table = {"name": asked} if isinstance(asked, str) else dict(asked)
+    name = table.pop("name")
+    symmetries = scheme.system.symmetries
+    if name in own:
+        return own[name]
+    if name not in (*OF_SYSTEM, "momentum", *OF_STATE):
+        if name in symmetries and not table:
+            return ensembles.momentum(name)
+        raise BismutError(f"there is no quantity {name!r}. {nearest(name, known(scheme, own))}")
+    for key in table:
+        if key not in KEYS.get(name, ()):
+            allowed = ", ".join(KEYS.get(name, ())) or "no further keys"
+            raise BismutError(f"{name} has no {key!r}: it takes {allowed}.")
+    if name == "momentum":
+        symmetry = table.get("symmetry")
+        if symmetry is None:
+            raise BismutError(f'momentum needs a symmetry, as in {{ name = "momentum", symmetry = ... }}. {nearest("", symmetries)}')
+        if symmetry not in symmetries:
+            raise BismutError(f"this system has no symmetry {symmetry!r}. {nearest(symmetry, symmetries)}")
+        return ensembles.momentum(symmetry)
+    index = table.get("component", ())
+    component = tuple(index) if isinstance(index, list | tuple) else (index,)
+    if name == "orientation":
+        return Orientation(table.get("part"), component, tuple(map(float, table.get("axis", (0.0, 0.0, 1.0)))))
+    if name in OF_STATE:
+        return Coordinates(name, table.get("part", 0), component)
+    return getattr(ensembles, name)
+
+
+def known(scheme: Scheme, own: Mapping[str, Callable]) -> list[str]:
+    """Everything that can be asked for by a single word."""
+    return [*OF_SYSTEM, *scheme.system.symmetries, *OF_STATE, *own]
+
+
+def above(of: Any, level: float) -> Any:
+    return Observable(f"above {level:g}", Above(of, level)) if level else of
+
+
+def together(of: list[Any]) -> Any:
+    return of[0] if len(of) == 1 else Observable("together", Together(tuple(of)))
+
+
+def _value(of: Any, system, state: State, t):
+    return of(system, state, t) if isinstance(of, Observable) else of(state)
+
+
+def _component(array, index: tuple[int, ...]):
+    if len(index) > array.ndim or any(i >= n for i, n in zip(index, array.shape, strict=False)):
+        raise BismutError(f"component {list(index)} was asked for, but the array has shape {array.shape} (indices count from 0).")
+    return array[index]

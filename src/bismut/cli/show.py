@@ -1,0 +1,68 @@
+"""`bismut show NAME`: what a gallery system is."""
+
+from typing import Annotated
+
+import typer
+
+from bismut.cli.group import print_json, system_names
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="a name from `bismut list`", autocompletion=system_names)],
+    as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
+) -> None:
+    """Physics, equations, parameters with their defaults, symmetries, scheme and step of a gallery system.
+
+    \b
+    bismut show heavy-top
+    """
+    from bismut.gallery import entry
+
+    found = entry(name)
+    system = found.system()
+    scheme = found.scheme(system)
+    kept = tuple(system.symmetries) if found.kept is None else found.kept
+    if as_json:
+        print_json(
+            {
+                "name": found.name,
+                "physics": found.physics,
+                "parameters": found.parameters,
+                "space": str(system.space),
+                "dimensions": system.space.dim,
+                "channels": scheme.channels,
+                "constraints": system.constraints,
+                "symmetries": {one: {"words": what.words, "kept": one in kept} for one, what in system.symmetries.items()},
+                "scheme": scheme.title,
+                "step": found.step,
+                "facts": [fact.statement for fact in found.facts],
+            }
+        )
+        return
+    print(found.physics)
+    print("\nParameters")
+    wide = max(map(len, found.parameters), default=0)
+    for parameter, default in found.parameters.items():
+        print(f"  {parameter:{wide}} = {_written(default)}")
+    print("\nSymmetries")
+    for one, what in system.symmetries.items():
+        print(f"  {one}: {what.words}{'' if one in kept else ' (the noise breaks it)'}")
+    if not system.symmetries:
+        print("  none are named")
+    print(f"\nSpace     {system.space}, {system.space.dim} dimensions" + (f", {system.constraints} constraints" if system.constraints else ""))
+    print(f"Scheme    {scheme.title}, step {found.step:g}, {scheme.channels} Wiener processes")
+    for fact in found.facts:
+        print(f"Fact      {fact.statement}")
+    print(f"\nbismut run {found.name}" + (f" --set {_example(found.parameters)}" if found.parameters else ""))
+
+
+def _written(default) -> str:
+    """A default as --set takes it."""
+    if isinstance(default, tuple | list):
+        return ",".join(f"{part:g}" if isinstance(part, float) else str(part) for part in default)
+    return "none" if default is None else str(default)
+
+
+def _example(parameters: dict) -> str:
+    name, default = next(iter(parameters.items()))
+    return f"{name}={_written(default)}"

@@ -1,0 +1,90 @@
+"""Curves: statistics over time, functions of lag, quantiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+
+COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
+_MOST = len(COLOURS)  # components drawn; more would need colours that cannot be told apart
+
+
+def columns(array: Any) -> tuple[np.ndarray, list[str]]:
+    """An array over its first axis as columns, and a label for each; the first few of many."""
+    values = np.asarray(array)
+    shape = values.shape[1:]
+    labels = ["".join(f"[{i}]" for i in index) for index in np.ndindex(*shape)]
+    return values.reshape(len(values), -1)[:, :_MOST], labels[:_MOST]
+
+
+def note(axis: Any, shown: int, array: Any, words: str) -> None:
+    """The caption: how the run was made, and what was left out."""
+    total = int(np.prod(np.shape(array)[1:]))
+    more = f"; the first {shown} of {total} components" if total > shown else ""
+    axis.set_title(words + more, fontsize=9.5, loc="left")
+
+
+def series(figure: Any, name: str, data: Any, words: str) -> None:
+    """Mean over trajectories with a band of two standard errors; of one number also the least and the largest value."""
+    axis = figure.add_subplot()
+    time = data["time"].values
+    mean, labels = columns(data["mean"])
+    error, _ = columns(data["stderr"])
+    for i, label in enumerate(labels):
+        axis.plot(time, mean[:, i], color=COLOURS[i], label=f"{name}{label}")
+        axis.fill_between(time, mean[:, i] - 2 * error[:, i], mean[:, i] + 2 * error[:, i], color=COLOURS[i], alpha=0.25, lw=0)
+    if len(labels) == 1:
+        for edge in ("min", "max"):
+            axis.plot(time, columns(data[edge])[0][:, 0], color="0.55", lw=0.9, ls=":", label="least and largest" if edge == "min" else None)
+    axis.set_xlabel("time t")
+    axis.set_ylabel(f"mean {name} ± 2 standard errors")
+    _steady(axis, mean)
+    axis.legend(loc="best")
+    note(axis, len(labels), data["mean"], words)
+
+
+def lags(figure: Any, name: str, data: Any, words: str) -> None:
+    """A correlation function, or a mean-squared displacement on logarithmic axes."""
+    axis = figure.add_subplot()
+    kind = "correlation" if "correlation" in data else "mean"
+    lag = data["lag"].values
+    values, labels = columns(data[kind])
+    for i, label in enumerate(labels):
+        axis.plot(lag, values[:, i], color=COLOURS[i], label=f"{name}{label}")
+    if kind == "mean" and np.nanmax(values) > 0:
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+    elif kind == "correlation":
+        axis.axhline(0.0, color="0.4", lw=0.8)
+    axis.set_xlabel("lag τ")
+    axis.set_ylabel("autocorrelation" if kind == "correlation" else "mean-squared displacement")
+    if len(labels) > 1:
+        axis.legend(loc="best")
+    note(axis, len(labels), data[kind], words)
+
+
+def levels(figure: Any, name: str, data: Any, words: str) -> None:
+    """Shares against the values below which they lie."""
+    axis = figure.add_subplot()
+    values, labels = columns(data["quantile"])
+    for i, label in enumerate(labels):
+        axis.plot(values[:, i], data["level"].values, "o-", color=COLOURS[i], label=f"{name}{label}")
+    axis.set_ylim(0, 1)
+    axis.set_xlabel(name)
+    axis.set_ylabel("share of values below")
+    if len(labels) > 1:
+        axis.legend(loc="best")
+    note(axis, len(labels), data["quantile"], words)
+
+
+def _steady(axis: Any, mean: np.ndarray) -> None:
+    """Something conserved is drawn as a line, not as a magnified picture of its round-off."""
+    middle, spread = float(np.nanmean(mean)), float(np.nanmax(mean) - np.nanmin(mean))
+    low, high = axis.get_ylim()
+    if spread < 1e-9 * max(1.0, abs(middle)) and high - low < 1e-6 * max(1.0, abs(middle)):
+        width = 0.05 * max(1.0, abs(middle))
+        axis.set_ylim(middle - width, middle + width)
+        axis.text(0.98, 0.03, f"constant to {spread:.1e}", transform=axis.transAxes, ha="right", fontsize=10)

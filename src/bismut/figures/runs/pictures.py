@@ -1,0 +1,95 @@
+"""Which pictures a run can give, read off the names of its arrays: every observer leaves its own kind.
+
+    mean over time → a curve with its error          counts → a histogram           correlation or mean over lag → a function of lag
+    value at crossings → a section                   quantile → a staircase         q and p → a phase portrait; rotations → points on the sphere
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bismut.errors import DomainError
+from bismut.figures.figure import FORMATS
+from bismut.figures.runs.curves import lags, levels, series
+from bismut.figures.runs.distributions import counts, grid, spread
+from bismut.figures.runs.portraits import directions, portrait, section, sphere
+from bismut.figures.style import styled
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A title, and a function that draws on a figure of matplotlib."""
+
+    title: str
+    draw: Callable[[Any], None]
+    size: tuple[float, float] = (8.0, 5.0)
+
+
+def pictures(tree: Any, how: dict[str, Any]) -> dict[str, Picture]:
+    """Names and pictures. `how` is the provenance of the run, for the words under them."""
+    words = f"{how['scheme']} on {how['space']}, {how['trajectories']} trajectories, step {how['step']:g}, seed {how['seed']}"
+    found: dict[str, Picture] = {}
+    for name, group in tree.children.items():
+        data = group.to_dataset()
+        found |= _of_states("final", data, words) if name == "final" else _of(name, data, words)
+    return found
+
+
+def save_picture(picture: Picture, name: str, folder: Path, form: str) -> Path:
+    if form not in FORMATS:
+        raise DomainError(f"A picture is written as one of {', '.join(FORMATS)}, but {form!r} came.")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{name}.{form}"
+    with styled() as plt:
+        figure = plt.figure(figsize=picture.size)
+        picture.draw(figure)
+        figure.savefig(file, dpi=160)
+        plt.close(figure)
+    return file
+
+
+def _of(name: str, data: Any, words: str) -> dict[str, Picture]:
+    kinds, axes = set(map(str, data)), set(map(str, data.sizes))
+    draw = lambda kind: partial(kind, name=name, data=data, words=words)
+    if {"q", "q0"} & kinds:
+        return _of_states(name, data, words)
+    if "mean" in kinds and data["mean"].dims[:1] == ("time",):
+        found = {name: Picture(f"{name} over time, with two standard errors", draw(series))}
+        if data["mean"].dims[1:] and data["mean"].shape[-1] == 3 and name.startswith("orientation"):
+            found[f"{name}-sphere"] = Picture(f"{name}: the mean direction on the sphere", draw(directions), (7.0, 6.5))
+        return found
+    if "counts" in kinds and "bin" in axes:
+        return {name: Picture(f"{name}: histogram", draw(counts))}
+    if "counts" in kinds:
+        return {name: Picture(f"{name}: histogram of two quantities", draw(grid), (7.0, 5.8))}
+    if "crossing" in axes:
+        return {name: Picture(f"{name}: section", draw(section), (7.0, 6.0))}
+    if "lag" in axes:
+        return {name: Picture(f"{name} over lag", draw(lags))}
+    if "quantile" in kinds:
+        return {name: Picture(f"{name}: quantiles", draw(levels))}
+    return {}  # an average or extremes: numbers, which `info` prints
+
+
+def _of_states(name: str, data: Any, words: str) -> dict[str, Picture]:
+    """Portraits of kept trajectories (with time) or of the last states (without)."""
+    q = {str(kind): data[kind] for kind in data if str(kind).startswith("q")}
+    p = {str(kind): data[kind] for kind in data if str(kind).startswith("p")}
+    if not q or not p:
+        return {}
+    found = {}
+    draw = lambda kind, **chosen: partial(kind, name=name, words=words, **chosen)
+    turns = {kind: array for kind, array in q.items() if array.shape[-2:] == (3, 3)}
+    flat = [(q[one], p[other]) for one, other in zip(q, p, strict=False) if one not in turns and q[one].shape == p[other].shape]
+    if flat:
+        what = "last states" if name == "final" else "kept trajectories"
+        found[f"{name}-portrait"] = Picture(f"phase portrait of the {what}", draw(portrait, pairs=flat), (7.5, 6.0))
+    if turns:
+        found[f"{name}-sphere"] = Picture("where the third body axis points", draw(sphere, turns=next(iter(turns.values()))), (7.0, 6.5))
+    if name == "final":
+        found[f"{name}-momenta"] = Picture("histogram of the last momenta", draw(spread, momenta=list(p.values())))
+    return found

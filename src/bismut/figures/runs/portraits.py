@@ -1,0 +1,94 @@
+"""Portraits: states in phase space, crossings of a section, orientations on the sphere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bismut.figures.runs.curves import COLOURS
+
+_MOST = 5000  # points in one picture
+
+
+def portrait(figure: Any, name: str, words: str, pairs: list[Any]) -> None:
+    """Momentum against position: lines for trajectories kept over time, points for last states. At most six coordinates, one panel each."""
+    panels = [(f"q[{i}]", f"p[{i}]", q, p) for x, y in pairs for i, (q, p) in enumerate(zip(*map(_coordinates, (x, y)), strict=True))][:6]
+    timed = "time" in pairs[0][0].dims
+    wide = min(3, len(panels))
+    axes = figure.subplots(-(-len(panels) // wide), wide, squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
+    for axis, (x, y, q, p) in zip(axes.flat, panels, strict=False):
+        if timed:
+            for i, (a, b) in enumerate(zip(q, p, strict=True)):
+                axis.plot(a, b, color=COLOURS[i % len(COLOURS)], lw=0.9, alpha=0.9)
+                axis.plot(a[:1], b[:1], "o", color=COLOURS[i % len(COLOURS)], ms=5)
+        else:
+            axis.scatter(np.ravel(q)[:_MOST], np.ravel(p)[:_MOST], s=6, color=COLOURS[0], alpha=0.5, lw=0, rasterized=True)
+        axis.set_xlabel(x)
+        axis.set_ylabel(y)
+    figure.suptitle(words + ("; dots: starts" if timed else ""), fontsize=9.5)
+
+
+def section(figure: Any, name: str, data: Any, words: str) -> None:
+    """What was asked for at the crossings: the second against the first quantity, or the one against time."""
+    axis = figure.add_subplot()
+    value, time = data["value"].values, data["time"].values
+    flat = value.reshape(*value.shape[:2], -1)
+    for i in range(min(len(flat), _MOST)):
+        known = np.isfinite(time[i])
+        x, y = (flat[i, known, 0], flat[i, known, 1]) if flat.shape[-1] > 1 else (time[i, known], flat[i, known, 0])
+        axis.scatter(x, y, s=5, color=COLOURS[i % len(COLOURS)], lw=0, rasterized=True)
+    axis.set_xlabel(f"{name}: first quantity" if flat.shape[-1] > 1 else "time t")
+    axis.set_ylabel(f"{name}: second quantity" if flat.shape[-1] > 1 else name)
+    axis.set_title(f"{words}; {int(np.isfinite(time).sum())} crossings", fontsize=9.5, loc="left")
+
+
+def sphere(figure: Any, name: str, words: str, turns: Any) -> None:
+    """Where the third axis of a body points: R e₃ on the unit sphere. Of many bodies the first few."""
+    axis = _globe(figure)
+    ends = turns.values[..., 2]
+    if "time" in turns.dims:
+        lines = np.moveaxis(ends.reshape(*ends.shape[:2], -1, 3), 2, 1).reshape(-1, ends.shape[1], 3)[: len(COLOURS)]
+        for i, line in enumerate(lines):
+            axis.plot(*line.T, color=COLOURS[i], lw=1.1)
+            axis.scatter(*line[:1].T, color=COLOURS[i], s=25)
+    else:
+        axis.scatter(*ends.reshape(-1, 3)[:_MOST].T, color=COLOURS[0], s=6, alpha=0.5, lw=0)
+    figure.suptitle(f"{words}; third body axis R e₃" + ("; dots: starts" if "time" in turns.dims else ", last states"), fontsize=9.5)
+
+
+def directions(figure: Any, name: str, data: Any, words: str) -> None:
+    """The mean direction over trajectories: on the sphere while all agree, within it as they spread."""
+    axis = _globe(figure)
+    mean = data["mean"].values
+    lines = np.moveaxis(mean.reshape(len(mean), -1, 3), 1, 0)[: len(COLOURS)]
+    for i, line in enumerate(lines):
+        axis.plot(*line.T, color=COLOURS[i], lw=1.3)
+        axis.scatter(*line[:1].T, color=COLOURS[i], s=25)
+    figure.suptitle(f"{words}; mean of {name}; dots: starts", fontsize=9.5)
+
+
+def _globe(figure: Any) -> Any:
+    """Axes with a unit sphere drawn as a few circles."""
+    axis = figure.add_subplot(projection="3d")
+    turn = np.linspace(0, 2 * np.pi, 121)
+    for height in (-0.5, 0.0, 0.5):
+        r = np.sqrt(1 - height**2)
+        axis.plot(r * np.cos(turn), r * np.sin(turn), np.full_like(turn, height), color="0.8", lw=0.7)
+    for longitude in np.arange(4) * np.pi / 4:
+        axis.plot(np.sin(turn) * np.cos(longitude), np.sin(turn) * np.sin(longitude), np.cos(turn), color="0.8", lw=0.7)
+    axis.set_box_aspect((1, 1, 1))
+    axis.set_xlabel("x")
+    axis.set_ylabel("y")
+    axis.set_zlabel("z")
+    return axis
+
+
+def _coordinates(array: Any) -> list[np.ndarray]:
+    """The coordinates of each trajectory, kept apart: a list over coordinates of arrays (trajectory, ...)."""
+    values = array.values
+    lead = 2 if "time" in array.dims else 1
+    flat = values.reshape(*values.shape[:lead], -1)
+    return [flat[..., i] for i in range(flat.shape[-1])]
