@@ -1,7 +1,7 @@
 """`bismut info RUN`: what a run folder holds."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,10 +24,7 @@ def info(
     found = read_run(run)
     groups = {name: group.to_dataset() for name, group in found.statistics.children.items()}
     if as_json:
-        observed = {
-            name: {"words": data.attrs.get("words", ""), "arrays": {str(kind): dict(zip(array.dims, array.shape, strict=True)) for kind, array in data.items()}}
-            for name, data in groups.items()
-        }
+        observed = {name: {"words": data.attrs.get("words", ""), "arrays": _shapes(data)} for name, data in groups.items()}
         print_json({"folder": run, "configuration": tomllib.loads(found.configuration), "provenance": found.provenance, "statistics": observed})
         return
     made, how = found.provenance, found.provenance["run"]
@@ -43,3 +40,8 @@ def info(
     if final is not None and final.sizes:
         print(f"  final: {', '.join(f'{kind} {tuple(array.shape)}' for kind, array in final.items())}")
     print(f"\nIn Python: bismut.load({str(run / 'statistics')!r}).  Pictures: bismut plot {run}.  Again: bismut run {run / 'run.toml'}")
+
+
+def _shapes(data: Any) -> dict[str, dict[str, int]]:
+    """Names and lengths of the axes of every array."""
+    return {str(kind): {str(axis): length for axis, length in zip(array.dims, array.shape, strict=True)} for kind, array in data.items()}

@@ -12,11 +12,17 @@ OUTPUT = Path("output")
 
 def run(
     what: Annotated[str, typer.Argument(help="a gallery name, a run file, or model.py:system", autocompletion=system_names)],
-    settings: Annotated[list[str] | None, typer.Option("--set", help="a parameter of the system: name=1.5, name=1,2,3, name=none; may be repeated")] = None,
-    scheme: Annotated[str | None, typer.Option(help="VariationalEuler, Midpoint, Verlet, EulerMaruyama, ImplicitEulerMaruyama or RungeKutta4")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="a parameter of the system: name=1.5, name=1,2,3, name=none; may be repeated")
+    ] = None,
+    scheme: Annotated[
+        str | None, typer.Option(help="VariationalEuler, Midpoint, Verlet, EulerMaruyama, ImplicitEulerMaruyama or RungeKutta4")
+    ] = None,
     retraction: Annotated[str | None, typer.Option(help="cayley or exp, for the first three schemes")] = None,
     temperature: Annotated[float | None, typer.Option(help="a heat bath: its kT")] = None,
-    friction: Annotated[str | None, typer.Option(help="of the bath: a number, or one per coordinate; without it the system's own noise is the bath")] = None,
+    friction: Annotated[
+        str | None, typer.Option(help="of the bath: a number, or one per coordinate; without it the system's own noise is the bath")
+    ] = None,
     rate: Annotated[str | None, typer.Option(help="of the bath, instead of friction: how fast momenta forget")] = None,
     splitting: Annotated[str | None, typer.Option(help="of the bath: BAOAB, ABOBA, OBABO, GLA or Metropolised")] = None,
     step: Annotated[float | None, typer.Option(help="time step; the gallery's choice without it")] = None,
@@ -25,7 +31,9 @@ def run(
     seed: Annotated[int | None, typer.Option(help="of the noise [0]")] = None,
     every: Annotated[int | None, typer.Option(help="steps between looks; about a hundred looks without it")] = None,
     burn_in: Annotated[int | None, typer.Option(help="steps before anybody looks")] = None,
-    observe: Annotated[list[str] | None, typer.Option(help="energy, temperature, q, p, orientation, heat, paths, a symmetry, ...; commas or repeated")] = None,
+    observe: Annotated[
+        list[str] | None, typer.Option(help="energy, temperature, q, p, orientation, heat, paths, a symmetry, ...; commas or repeated")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="folder for the results; output/NAME without it")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the results of an earlier run")] = False,
     write: Annotated[Path | None, typer.Option(help="write the run file for what was typed, and run")] = None,
@@ -85,7 +93,9 @@ def configuration(ready: Any) -> str:
 
     document, model = dict(ready.document), ready.model
     if model.text is None:
-        head = f"A run of bismut: {model.entry.title}\nScheme: {ready.scheme.title}. `bismut check FILE` looks at this file, `bismut run FILE` runs it."
+        head = (
+            f"A run of bismut: {model.entry.title}\nScheme: {ready.scheme.title}. `bismut check FILE` looks at this file, `bismut run FILE` runs it."
+        )
         return write(document, head)
     parameters = document.pop("system").get("parameters", {})
     head = f"The system is {model.entry.name}, a Python model, which a run file cannot name. Its parameters: {parameters}"
@@ -114,7 +124,11 @@ def _carry_out(ready: Any, as_json: bool) -> None:
 
     output = ready.document.get("output", {})
     overwrite = output.get("overwrite", False)
-    folder = Path(output["folder"]) if "folder" in output else free_folder(OUTPUT / Path(ready.model.entry.name.rpartition(":")[0] or ready.model.entry.name).stem)
+    folder = (
+        Path(output["folder"])
+        if "folder" in output
+        else free_folder(OUTPUT / Path(ready.model.entry.name.rpartition(":")[0] or ready.model.entry.name).stem)
+    )
     check_free(folder, overwrite)
     clock = time.perf_counter()
     result = ready.simulate()
@@ -124,7 +138,9 @@ def _carry_out(ready: Any, as_json: bool) -> None:
     outcome = result.outcome
     if as_json:
         last = {name: report.words for name, report in result.observables.items()}
-        print_json({"folder": folder, "ok": outcome.ok, "outcome": str(outcome), "failed": len(outcome.failures), "seconds": seconds, "observed": last})
+        print_json(
+            {"folder": folder, "ok": outcome.ok, "outcome": str(outcome), "failed": len(outcome.failures), "seconds": seconds, "observed": last}
+        )
     else:
         print(result)
         print(f"\nkept in {folder} ({seconds:.1f} s).  bismut info {folder}   bismut plot {folder}")

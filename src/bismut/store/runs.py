@@ -12,6 +12,7 @@ All writing of runs is here. A folder appears under its name only when it is com
 from __future__ import annotations
 
 import json
+import os
 import platform
 import shutil
 import time
@@ -63,9 +64,7 @@ def check_free(folder: Path, overwrite: bool) -> None:
 def write_run(folder: Path, result: Result, *, configuration: str, command: str, seconds: float, model: str | None, overwrite: bool) -> Path:
     """Write everything to a folder beside it, then give that its name."""
     check_free(folder, overwrite)
-    part = folder.with_name(folder.name + ".part")
-    if part.exists():
-        shutil.rmtree(part)
+    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")  # nobody else's, so nothing of anybody is in the way
     part.mkdir(parents=True)
     save(result, part / STATISTICS)
     (part / CONFIGURATION).write_text(configuration, encoding="utf-8")
@@ -87,7 +86,9 @@ def read_run(folder: str | Path) -> Run:
     """A run folder, with its statistics as a labelled tree."""
     folder = Path(folder)
     if not is_run(folder):
-        raise BismutError(f"{folder} is not the folder of a run: it should hold {CONFIGURATION}, {PROVENANCE} and {STATISTICS}/. `bismut run` writes one.")
+        raise BismutError(
+            f"{folder} is not the folder of a run: it should hold {CONFIGURATION}, {PROVENANCE} and {STATISTICS}/. `bismut run` writes one."
+        )
     try:
         provenance = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
     except ValueError as problem:

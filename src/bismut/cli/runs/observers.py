@@ -39,11 +39,15 @@ def from_words(words: list[str], trajectories: int) -> dict[str, Any]:
 
 def with_books(scheme: Scheme, start: State | Maxwell, asked: Any, found: list[Mistake]) -> State | Maxwell:
     """The start with a ledger, if heat, work or acceptance are observed."""
-    booked = [name for name, table in asked.items() if isinstance(table, Mapping) and _names(table) & set(BOOKED)] if isinstance(asked, Mapping) else []
+    booked = (
+        [name for name, table in asked.items() if isinstance(table, Mapping) and _names(table) & set(BOOKED)] if isinstance(asked, Mapping) else []
+    )
     if not booked:
         return start
     if not isinstance(scheme, Langevin):
-        found += [Mistake(("observe", name), f"{', '.join(BOOKED)} are kept by a bath, but there is none. Add [bath] temperature = ...") for name in booked]
+        found += [
+            Mistake(("observe", name), f"{', '.join(BOOKED)} are kept by a bath, but there is none. Add [bath] temperature = ...") for name in booked
+        ]
         return start
     if isinstance(start, Maxwell):
         return Maxwell(start.system, start.q, start.temperature, ledger=True)
@@ -51,20 +55,25 @@ def with_books(scheme: Scheme, start: State | Maxwell, asked: Any, found: list[M
 
 
 def observers(
-    asked: Mapping[str, Any], scheme: Scheme, start: State | Maxwell, seed: int, trajectories: int, own: Mapping[str, Callable], found: list[Mistake]
+    document: Mapping[str, Any], scheme: Scheme, start: State | Maxwell, own: Mapping[str, Callable], found: list[Mistake]
 ) -> dict[str, Any]:
-    """What `simulate` takes as observe; mistakes go to `found`."""
+    """What `simulate` takes as observe. Mistakes go to `found`; tables with a mistake of form are passed over."""
     made: dict[str, Any] = {}
+    wrong = {mistake.path[:2] for mistake in found}
+    if ("observe",) in wrong:
+        return made
+    trajectories, seed = (document[key] if (key,) not in wrong else 1 for key in ("trajectories", "seed"))
     try:
         one = one_start(start, Wiener(seed), 0, check_start(scheme, start))
     except BismutError as problem:
         found.append(Mistake(("system",), str(problem)))
         return made
+    asked = {name: table for name, table in document["observe"].items() if ("observe", name) not in wrong}
     for name, table in asked.items():
         try:
             if name in RESERVED or "/" in name:
                 raise BismutError(f"results keep this name for themselves ({', '.join(RESERVED)}, and '/'). Choose another.")
-            if beyond := [number for number in table.get("trajectories", ()) if number >= trajectories]:
+            if ("trajectories",) not in wrong and (beyond := [n for n in table.get("trajectories", ()) if n >= trajectories]):
                 raise BismutError(f"trajectories {beyond} were asked for, but the run has {trajectories}, counted from 0.")
             made[name] = _observer(table, scheme, own)
             watcher = made[name] if isinstance(made[name], Watcher) else Records(made[name])

@@ -48,24 +48,22 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
     named = whole_document.get("system") if not wrong("system") else None
     if named is not None and model is None:
         model = _known(named["name"], found)
-    system = scheme = start = None
+    watched: dict[str, Any] = {}
+    scheme = start = None
     if named is not None and model is not None:
         whole_document["system"] = named = _with_defaults(model.entry, named)
-        system = _built(model.entry, named["parameters"], found)
         whole_document.setdefault("step", float(model.entry.step))
-    if system is not None and model is not None and not wrong("scheme", "bath"):
-        scheme = _attempt(("bath" if "bath" in whole_document else "scheme",), partial(_scheme, model.entry, system, whole_document), found)
-    if scheme is not None and model is not None:
-        start = _attempt(("system",), partial(model.entry.start, scheme), found)
-    watched: dict[str, Any] = {}
+        # Where something cannot be built, the gallery's own choice stands in for it, so that what depends on it is looked at all the same.
+        system = _built(model.entry, named["parameters"], found) or _attempt(("system",), model.entry.build, [])
+        if system is not None and not wrong("scheme", "bath"):
+            scheme = _attempt(("bath" if "bath" in whole_document else "scheme",), partial(_scheme, model.entry, system, whole_document), found)
+        if system is not None and scheme is None:
+            scheme = _attempt(("scheme",), partial(model.entry.scheme, system), [] if found else found)
+        start = _attempt(("system",), partial(model.entry.start, scheme), [] if found else found) if scheme is not None else None
     if scheme is not None and start is not None and model is not None:
-        asked = whole_document.get("observe") or default_observers(scheme)
-        whole_document["observe"] = asked
-        skip = {mistake.path[1] for mistake in found if mistake.path[:1] == ("observe",) and len(mistake.path) > 1}
+        asked = whole_document["observe"] = whole_document.get("observe") or default_observers(scheme)
         start = with_books(scheme, start, asked, found)
-        count, seed = whole_document["trajectories"], whole_document["seed"]
-        if isinstance(asked, Mapping) and whole(count) and whole(seed):
-            watched = observers({name: table for name, table in asked.items() if name not in skip}, scheme, start, seed, count, model.observables, found)
+        watched = observers(whole_document, scheme, start, model.observables, found)
     if found:
         raise Mistakes(found, lines, source)
     assert model is not None
@@ -103,7 +101,10 @@ def _attempt(path: tuple[str, ...], make: Callable[[], Any], found: list[Mistake
 def _with_defaults(entry: Entry, named: Mapping[str, Any]) -> dict[str, Any]:
     """The table [system] with every parameter of the entry, so that the run does not change when a default does."""
     defaults = {name: _as_written(value) for name, value in entry.parameters.items() if value is not Parameter.empty}
-    return {**named, "parameters": {name: value for name, value in defaults.items() if value is not NotImplemented} | dict(named.get("parameters", {}))}
+    return {
+        **named,
+        "parameters": {name: value for name, value in defaults.items() if value is not NotImplemented} | dict(named.get("parameters", {})),
+    }
 
 
 def _as_written(value: Any) -> Any:

@@ -13,6 +13,7 @@ Nothing in a run file is code, and nothing in it is a place where code could be 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ SCHEMES = ("VariationalEuler", "Midpoint", "Verlet", "EulerMaruyama", "ImplicitE
 ACTIONS = SCHEMES[:3]
 SPLITTINGS = ("BAOAB", "ABOBA", "OBABO", "GLA", "Metropolised")
 OVER_ACTIONS = SPLITTINGS[3:]  # which take a scheme as the action between baths
+_NAME = re.compile(r"\w[\w-]*")
 BOOKED = ("heat", "work", "integrator_error", "acceptance")  # read from a ledger, so the start must have one
 
 
@@ -85,14 +87,15 @@ class Table(NamedTuple):
 
 
 class Free(NamedTuple):
-    """A table whose keys are names that somebody chose."""
+    """A table whose keys are names that somebody chose: letters, digits, _ and -, because results and pictures are filed under them."""
 
     each: Any = None
 
     def mistakes(self, path: Path_, value: Any) -> list[Mistake]:
         if not isinstance(value, Mapping):
             return [Mistake(path, f"a table was wanted, but {shown(value)} came.")]
-        return [] if self.each is None else [m for key, part in value.items() for m in self.each.mistakes((*path, key), part)]
+        found = [Mistake((*path, key), "a name of letters, digits, _ and - was wanted.") for key in value if not _NAME.fullmatch(key)]
+        return found + ([] if self.each is None else [m for key, part in value.items() for m in self.each.mistakes((*path, key), part)])
 
 
 class Quantity(NamedTuple):
@@ -248,5 +251,5 @@ RUN = Table(
         "observe": Free(Observer()),
         "output": Table({"folder": _WORD, "overwrite": _FLAG, "final": _FLAG}),
     },
-    ("system", "steps"),
+    ("system",),
 )

@@ -32,7 +32,11 @@ def from_typed(
         model = from_file(what)
     else:
         document = {"system": {"name": what}}
-    typed = {"bath": {**bath, "friction": _numbers("friction", bath["friction"]), "rate": _numbers("rate", bath["rate"])}, "scheme": scheme, "output": output}
+    typed = {
+        "bath": {**bath, "friction": _numbers("friction", bath["friction"]), "rate": _numbers("rate", bath["rate"])},
+        "scheme": scheme,
+        "output": output,
+    }
     document |= {key: value for key, value in numbers.items() if value is not None}
     for table, options in typed.items():
         given = {key: value for key, value in options.items() if value is not None}

@@ -1,7 +1,7 @@
 """Which pictures a run can give, read off the names of its arrays: every observer leaves its own kind.
 
-    mean over time → a curve with its error          counts → a histogram           correlation or mean over lag → a function of lag
-    value at crossings → a section                   quantile → a staircase         q and p → a phase portrait; rotations → points on the sphere
+mean over time → a curve with its error          counts → a histogram           correlation or mean over lag → a function of lag
+value at crossings → a section                   quantile → a staircase         q and p → a phase portrait; rotations → points on the sphere
 """
 
 from __future__ import annotations

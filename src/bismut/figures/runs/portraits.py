@@ -25,7 +25,7 @@ def portrait(figure: Any, name: str, words: str, pairs: list[Any]) -> None:
                 axis.plot(a, b, color=COLOURS[i % len(COLOURS)], lw=0.9, alpha=0.9)
                 axis.plot(a[:1], b[:1], "o", color=COLOURS[i % len(COLOURS)], ms=5)
         else:
-            axis.scatter(np.ravel(q)[:_MOST], np.ravel(p)[:_MOST], s=6, color=COLOURS[0], alpha=0.5, lw=0, rasterized=True)
+            axis.scatter(np.ravel(q)[:_MOST], np.ravel(p)[:_MOST], s=_size(q.size), color=COLOURS[0], alpha=0.5, lw=0, rasterized=True)
         axis.set_xlabel(x)
         axis.set_ylabel(y)
     figure.suptitle(words + ("; dots: starts" if timed else ""), fontsize=9.5)
@@ -36,13 +36,14 @@ def section(figure: Any, name: str, data: Any, words: str) -> None:
     axis = figure.add_subplot()
     value, time = data["value"].values, data["time"].values
     flat = value.reshape(*value.shape[:2], -1)
+    crossings = int(np.isfinite(time).sum())
     for i in range(min(len(flat), _MOST)):
         known = np.isfinite(time[i])
         x, y = (flat[i, known, 0], flat[i, known, 1]) if flat.shape[-1] > 1 else (time[i, known], flat[i, known, 0])
-        axis.scatter(x, y, s=5, color=COLOURS[i % len(COLOURS)], lw=0, rasterized=True)
+        axis.scatter(x, y, s=_size(crossings), color=COLOURS[i % len(COLOURS)], lw=0, rasterized=True)
     axis.set_xlabel(f"{name}: first quantity" if flat.shape[-1] > 1 else "time t")
     axis.set_ylabel(f"{name}: second quantity" if flat.shape[-1] > 1 else name)
-    axis.set_title(f"{words}; {int(np.isfinite(time).sum())} crossings", fontsize=9.5, loc="left")
+    axis.set_title(f"{words}; {crossings} crossings", fontsize=9.5, loc="left")
 
 
 def sphere(figure: Any, name: str, words: str, turns: Any) -> None:
@@ -55,7 +56,7 @@ def sphere(figure: Any, name: str, words: str, turns: Any) -> None:
             axis.plot(*line.T, color=COLOURS[i], lw=1.1)
             axis.scatter(*line[:1].T, color=COLOURS[i], s=25)
     else:
-        axis.scatter(*ends.reshape(-1, 3)[:_MOST].T, color=COLOURS[0], s=6, alpha=0.5, lw=0)
+        axis.scatter(*ends.reshape(-1, 3)[:_MOST].T, color=COLOURS[0], s=_size(ends.size // 3), alpha=0.6, lw=0)
     figure.suptitle(f"{words}; third body axis R e₃" + ("; dots: starts" if "time" in turns.dims else ", last states"), fontsize=9.5)
 
 
@@ -76,14 +77,21 @@ def _globe(figure: Any) -> Any:
     turn = np.linspace(0, 2 * np.pi, 121)
     for height in (-0.5, 0.0, 0.5):
         r = np.sqrt(1 - height**2)
-        axis.plot(r * np.cos(turn), r * np.sin(turn), np.full_like(turn, height), color="0.8", lw=0.7)
+        axis.plot(r * np.cos(turn), r * np.sin(turn), np.full_like(turn, height), color="0.75", lw=0.7)
     for longitude in np.arange(4) * np.pi / 4:
-        axis.plot(np.sin(turn) * np.cos(longitude), np.sin(turn) * np.sin(longitude), np.cos(turn), color="0.8", lw=0.7)
+        axis.plot(np.sin(turn) * np.cos(longitude), np.sin(turn) * np.sin(longitude), np.cos(turn), color="0.75", lw=0.7)
     axis.set_box_aspect((1, 1, 1))
-    axis.set_xlabel("x")
-    axis.set_ylabel("y")
-    axis.set_zlabel("z")
+    axis.grid(visible=False)
+    for side, name in ((axis.xaxis, "x"), (axis.yaxis, "y"), (axis.zaxis, "z")):
+        side.pane.set_visible(False)
+        side.set_ticks([-1, 0, 1])
+        side.set_label_text(name)
     return axis
+
+
+def _size(points: int) -> float:
+    """The size of a dot: large where there are few."""
+    return 22.0 if points < 200 else 9.0 if points < 2000 else 4.0
 
 
 def _coordinates(array: Any) -> list[np.ndarray]:

@@ -1,0 +1,40 @@
+"""As a user meets it: in a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_help_comes_without_jax(process):
+    """Neither JAX nor NumPy is read for help."""
+    code = "import sys\nfrom bismut.cli.main import app\napp(['--help'], standalone_mode=False)\nprint('jax' in sys.modules, 'numpy' in sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=True, encoding="utf-8"
+    )
+    assert "doctor" in found.stdout
+    assert found.stdout.splitlines()[-1] == "False False"
+
+
+def test_double_precision_is_set_in_a_fresh_process(process, tmp_path):
+    run = process("run", "oscillator", "--steps", "5", "--trajectories", "2", "--out", "a")
+    out, problem = run.communicate(timeout=300)
+    assert run.returncode == 0, problem
+    assert "all 2 trajectories finished" in out
+    assert '"precision": "float64"' in (tmp_path / "a" / "provenance.json").read_text()
+    assert "bismut run oscillator --steps 5 --trajectories 2 --out a" in (tmp_path / "a" / "provenance.json").read_text()
+
+
+def test_an_interrupted_run_ends_with_130(process, tmp_path):
+    """A run of a day is stopped by Ctrl-C soon after it has begun."""
+    run = process("run", "oscillator", "--steps", "1000000000", "--every", "1000000", "--trajectories", "2000", "--observe", "energy", "--out", "a")
+    time.sleep(20)
+    assert run.poll() is None, run.communicate()[1]
+    run.send_signal(signal.SIGINT)
+    _, problem = run.communicate(timeout=120)
+    assert run.returncode == 130, problem
+    assert not list(tmp_path.glob("*.part"))

@@ -1,0 +1,113 @@
+"""Run files: all mistakes at once, each with its line; nothing in them is code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+BAD = """step = -0.1
+stepz = 3
+seed = true
+
+[system]
+name = "heavy-top"
+[system.parameters]
+inertia = [1.0, 2.0]
+wieght = 3.0
+noise = [0.1,
+  0.2]
+sideways = "none"
+[scheme]
+name = "Midpont"
+[bath]
+friction = 1.0
+rate = 1.0
+[observe.a]
+of = "enrgy"
+[observe.b]
+kind = "histogram"
+of = "energy"
+range = [3.0, 1.0]
+[observe.c]
+of = { name = "momentum", symmetry = "vertcal" }
+[observe.d]
+kind = "paths"
+trajectories = [0, 500]
+[observe.e]
+of = "energy"
+bins = 3
+[observe.f]
+of = { name = "p", component = 7 }
+[observe.final]
+of = "energy"
+[output]
+folder = 3
+"""
+
+WANTED = {  # line: what is said there
+    1: "step: a positive number was wanted, but -0.1 came",
+    2: "stepz: there is no such key. Did you mean 'step'?",
+    3: "seed: a whole number ≥ 0 was wanted, but true came",
+    8: "a list of 3 numbers was wanted, as in the default [1.0, 2.0, 3.0], but [1.0, 2.0] came",
+    9: "Did you mean 'weight'?",
+    14: "Did you mean 'Midpoint'?",
+    15: "bath.temperature: missing",
+    17: "one of friction and rate",
+    18: "there is no quantity 'enrgy'. Did you mean 'energy'?",
+    20: "low < high",
+    24: "no symmetry 'vertcal'. Did you mean 'vertical'?",
+    26: "trajectories [500] were asked for, but the run has 100",
+    31: "observe.e.bins: there is no such key",
+    32: "component [7] was asked for, but the array has shape (3,)",
+    34: "keep this name for themselves",
+    37: "output.folder: a word in quotation marks was wanted, but 3 came",
+}
+
+
+def test_every_mistake_is_listed_with_its_line(bismut):
+    Path("bad.toml").write_text(BAD)
+    found = bismut("check", "bad.toml")
+    assert found.exit_code == 2
+    told = [line for line in found.stderr.splitlines() if line.startswith("  line ")]
+    assert [int(line.split()[1].rstrip(":")) for line in told] == list(WANTED)
+    for line, wanted in zip(told, WANTED.values(), strict=True):
+        assert wanted in line
+    as_json = json.loads(bismut("check", "bad.toml", "--json").stdout)
+    assert [mistake["line"] for mistake in as_json["mistakes"]] == list(WANTED)
+
+
+@pytest.mark.parametrize("name", ["my_model.py:system", "bismut.gallery.heavy_top:heavy_top", "os:system", "../model.py", "heavy_top.heavy_top"])
+def test_a_run_file_names_no_code(bismut, name):
+    """Neither an import path nor a file is looked at, even where it exists."""
+    Path("my_model.py").write_text("open('ran', 'w')")
+    Path("run.toml").write_text(f'[system]\nname = "{name}"\n')
+    for command in ("check", "run"):
+        found = bismut(command, "run.toml")
+        assert found.exit_code == 2
+        assert "line 2: system.name" in found.stderr
+    assert not Path("ran").exists()
+
+
+def test_keys_that_would_be_code_are_unknown(bismut):
+    Path("run.toml").write_text('[system]\nname = "oscillator"\nmodel = "my_model.py:system"\n[observe.a]\nof = "__import__(\'os\')"\n')
+    found = bismut("run", "run.toml")
+    assert found.exit_code == 2
+    assert "line 3: system.model: there is no such key" in found.stderr
+    assert "line 4: observe.a: there is no quantity" in found.stderr
+
+
+def test_what_is_not_toml_is_said_with_its_line(bismut):
+    Path("run.toml").write_text("steps = \n")
+    found = bismut("check", "run.toml")
+    assert found.exit_code == 2
+    assert "line 1" in found.stderr
+
+
+def test_a_right_file_is_planned(bismut):
+    Path("run.toml").write_text('steps = 30\ntrajectories = 5\n[system]\nname = "oscillator"\n[observe.p]\nkind = "time_average"\nof = "p"\n')
+    found = bismut("check", "run.toml")
+    assert found.exit_code == 0, found.stderr
+    assert "no mistakes" in found.stdout
+    assert "5 trajectories × 30 steps" in found.stdout
+    assert not Path("output").exists()
+    assert json.loads(bismut("check", "run.toml", "--json").stdout)["plan"]["steps"] == 30

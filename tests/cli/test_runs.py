@@ -1,0 +1,185 @@
+"""Runs: what they leave, that a written file repeats them to the bit, and how they end."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bismut as bm
+from bismut.store import read_run
+
+SMALL = ("--steps", 12, "--trajectories", 5, "--seed", 3)
+
+
+def same(a: str, b: str) -> bool:
+    """Whether two runs hold the same numbers."""
+    first, second = (read_run(folder).statistics for folder in (a, b))
+    return first.identical(second) or all(first[name].to_dataset().equals(second[name].to_dataset()) for name in first.children)
+
+
+def test_a_written_run_repeats_itself_to_the_bit(bismut):
+    """run NAME ... --write FILE, run FILE and the folder's own run.toml give identical statistics; another seed does not."""
+    options = ("--set", "noise=0.7", "--scheme", "Midpoint", "--retraction", "exp", "--step", 0.03, "--observe", "energy,q,p,paths", *SMALL)
+    first = bismut("run", "oscillator", *options, "--write", "a.toml", "--out", "a")
+    assert first.exit_code == 0, first.stderr
+    assert bismut("run", "a.toml", "--out", "b").exit_code == 0
+    assert bismut("run", "a/run.toml", "--out", "c").exit_code == 0
+    assert bismut("run", "a.toml", "--seed", 4, "--out", "d").exit_code == 0
+    assert same("a", "b")
+    assert same("a", "c")
+    assert not same("a", "d")
+    written = tomllib.loads(Path("a.toml").read_text())
+    assert written["system"] == {"name": "oscillator", "parameters": {"frequency": 1.0, "noise": 0.7}}
+    assert written["scheme"] == {"name": "Midpoint", "retraction": "exp"}
+
+
+def test_a_run_is_what_the_library_computes(bismut):
+    """The folder holds the statistics of simulate(...) with the same numbers."""
+    assert bismut("run", "oscillator", "--observe", "energy", *SMALL, "--out", "a").exit_code == 0
+    from bismut.gallery import entry
+
+    scheme = entry("oscillator").scheme(entry("oscillator").system())
+    result = bm.simulate(scheme, entry("oscillator").start(scheme), step=0.05, steps=12, trajectories=5, seed=3, observe={"energy": bm.energy})
+    assert np.array_equal(bm.load("a/statistics")["energy"]["mean"], result.energy.mean)
+
+
+def test_a_run_leaves_configuration_provenance_and_statistics(bismut):
+    found = bismut("run", "oscillator", *SMALL, "--json")
+    assert found.exit_code == 0, found.stderr
+    told = json.loads(found.stdout)
+    assert told["folder"] == "output/oscillator"
+    run = read_run("output/oscillator")
+    assert run.provenance["seed"] == 3
+    assert run.provenance["versions"]["jax"]
+    assert run.provenance["command"].startswith("bismut")
+    assert tomllib.loads(run.configuration)["trajectories"] == 5
+    assert set(run.statistics.children) == {"energy", "temperature", "final"}
+    assert (Path("output/oscillator") / "README.txt").read_text().startswith("A run of bismut")
+    printed = bismut("info", "output/oscillator").stdout
+    assert "all 5 trajectories finished" in printed
+    assert "energy: mean" in printed
+    as_json = json.loads(bismut("info", "output/oscillator", "--json").stdout)
+    assert as_json["statistics"]["energy"]["arrays"]["mean"] == {"time": 13}
+    assert json.loads(bismut("run", "oscillator", *SMALL, "--json").stdout)["folder"] == "output/oscillator-2"
+    assert {path.name for path in Path("output").iterdir()} == {"oscillator", "oscillator-2"}
+
+
+def test_an_old_run_is_replaced_only_on_request_and_nothing_else_ever(bismut):
+    words = ("run", "oscillator", *SMALL, "--out", "a")
+    assert bismut(*words).exit_code == 0
+    refused = bismut(*words)
+    assert (refused.exit_code, "--overwrite" in refused.stderr) == (2, True)
+    assert bismut(*words, "--overwrite").exit_code == 0
+    Path("mine").mkdir()
+    Path("mine/thesis").write_text("")
+    refused = bismut(*words[:-1], "mine", "--overwrite")
+    assert (refused.exit_code, "not the folder of a run" in refused.stderr) == (2, True)
+    assert Path("mine/thesis").exists()
+
+
+def test_pictures_of_whatever_was_observed(bismut):
+    pytest.importorskip("matplotlib")
+    Path("run.toml").write_text(
+        """steps = 12
+trajectories = 5
+every = 1
+[system]
+name = "oscillator"
+[bath]
+temperature = 0.5
+rate = 1.0
+splitting = "OBABO"
+[observe]
+energy.of = "energy"
+heat.of = "heat"
+spread = { kind = "histogram", of = "q", range = [-3, 3], bins = 8 }
+plane = { kind = "histogram", of = [{ name = "q", component = 0 }, { name = "p", component = 0 }], range = [[-3, 3], [-3, 3]], bins = [8, 6] }
+shares = { kind = "quantiles", of = "energy" }
+memory = { kind = "autocorrelation", of = "p", lags = 5 }
+moved = { kind = "mean_squared_displacement", lags = 5 }
+crossed = { kind = "section", of = { name = "p", component = 0 }, level = 0.1, at = ["q", "energy"], direction = 0, capacity = 5 }
+some = { kind = "paths", trajectories = [0, 4] }
+average = { kind = "time_average", of = "energy" }
+"""
+    )
+    found = bismut("run", "run.toml", "--out", "a")
+    assert found.exit_code == 0, found.stderr
+    wanted = {"energy", "heat", "spread", "plane", "shares", "memory", "moved", "crossed", "some-portrait", "final-portrait", "final-momenta"}
+    assert set(json.loads(bismut("plot", "a", "--list", "--json").stdout)) == wanted
+    assert bismut("plot", "a").exit_code == 0
+    assert {file.stem for file in Path("a/pictures").glob("*.png")} == wanted
+    assert bismut("plot", "a", "energy", "--format", "svg", "--out", "p").exit_code == 0
+    assert [file.name for file in Path("p").iterdir()] == ["energy.svg"]
+    refused = bismut("plot", "a", "enrgy")
+    assert (refused.exit_code, "Did you mean 'energy'?" in refused.stderr) == (2, True)
+
+
+def test_orientations_are_drawn_on_the_sphere(bismut):
+    pytest.importorskip("matplotlib")
+    found = bismut(
+        "run", "free-rigid-body", "--steps", 10, "--trajectories", 2, "--observe", "angular,orientation", "--observe", "paths", "--out", "a"
+    )
+    assert found.exit_code == 0, found.stderr
+    names = ("orientation-sphere", "paths-sphere", "final-sphere")
+    assert bismut("plot", "a", *names).exit_code == 0
+    assert {file.stem for file in Path("a/pictures").glob("*.png")} == set(names)
+
+
+def test_a_new_model_runs_at_once(bismut):
+    assert bismut("new", "my_model.py").exit_code == 0
+    assert bismut("new", "my_model.py").exit_code == 2
+    found = bismut("run", "my_model.py:system", *SMALL, "--set", "length=2", "--observe", "energy,height")
+    assert found.exit_code == 0, found.stderr
+    run = read_run("output/my_model")
+    assert {"energy", "height"} <= set(run.statistics.children)
+    assert "'length': 2" in run.configuration
+    assert (Path("output/my_model") / "model.txt").read_text() == Path("my_model.py").read_text()
+    assert bismut("run", "output/my_model/run.toml").exit_code == 2
+    refused = bismut("run", "my_model.py:system", "--write", "a.toml")
+    assert (refused.exit_code, "cannot execute code" in refused.stderr) == (2, True)
+    assert not Path("a.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("x = (", "line 1: SyntaxError"),
+        ("x = 1\ny = x / 0\n", "line 2: ZeroDivisionError"),
+        ("sytem = print\n", "Did you mean 'sytem'?"),
+        ("system = 3\n", "must be a System"),
+        ("system = print\n", "start(scheme)"),
+        ("def system(a): return a\nstart = print\n", "a is missing; it has no default"),
+        ("def system(): return 3\nstart = print\n", "must be a System or return one, but int came"),
+        ("def system(): return 1 / 0\nstart = print\n", "ZeroDivisionError"),
+    ],
+)
+def test_a_wrong_model_is_explained(bismut, text, wanted):
+    Path("m.py").write_text(text)
+    found = bismut("run", "m.py:system")
+    assert found.exit_code == 2
+    assert wanted in found.stderr
+
+
+def test_failed_trajectories_end_with_1_and_are_kept(bismut):
+    """Down a quartic hill the state ceases to be finite."""
+    Path("hill.py").write_text(
+        "import jax.numpy as jnp, bismut as bm\n"
+        "system = bm.mechanical(bm.Euclidean(1), potential=lambda q: -jnp.sum(q**4))\n"
+        "start = lambda scheme: scheme.start(jnp.ones(1), velocity=jnp.ones(1))\n"
+        "step = 0.5\n"
+    )
+    found = bismut("run", "hill.py:system", "--steps", 40, "--trajectories", 2, "--out", "a")
+    assert found.exit_code == 1
+    assert "2 of 2 trajectories failed" in found.stdout
+    assert len(read_run("a").provenance["outcome"]["failed"]) == 2
+
+
+def test_a_dry_run_writes_the_file_and_runs_nothing(bismut):
+    found = bismut("run", "oscillator", *SMALL, "--write", "a.toml", "--dry-run")
+    assert found.exit_code == 0, found.stderr
+    assert "5 trajectories × 12 steps" in found.stdout
+    assert [path.name for path in Path().iterdir()] == ["a.toml"]
+    assert bismut("run", "oscillator", *SMALL, "--write", "a.toml", "--dry-run").exit_code == 2
+    assert json.loads(bismut("run", "oscillator", *SMALL, "--dry-run", "--json").stdout)["plan"]["trajectories"] == 5

@@ -1,0 +1,119 @@
+"""Commands that tell: list, show, new, bench, doctor, help, and what is said to a word nobody knows."""
+
+import json
+
+import pytest
+
+from bismut.cli import bench as benchmarks
+from bismut.cli.group import figure_names, system_names
+from bismut.cli.main import app
+from bismut.figures import figures
+from bismut.gallery import entries
+
+COMMANDS = ("list", "show", "new", "check", "run", "plot", "info", "figure", "bench", "doctor")
+
+
+def test_the_list_names_every_system(bismut):
+    printed = bismut("list").stdout
+    assert all(name in printed for name in entries())
+    assert [row["name"] for row in json.loads(bismut("list", "--json").stdout)] == list(entries())
+
+
+def test_show_tells_physics_parameters_and_symmetries(bismut):
+    printed = bismut("show", "heavy-top").stdout
+    for wanted in ("L = ½ w·Iw", "inertia  = 1,2,3", "sideways = none", "vertical: rotation about", "VariationalEuler, step 0.01"):
+        assert wanted in printed
+    told = json.loads(bismut("show", "heavy-top", "--json").stdout)
+    assert told["parameters"]["weight"] == 3.0
+    assert told["symmetries"]["vertical"]["kept"]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("show", "heavy-tpo"), "heavy-top"),
+        (("run", "pendulm"), "pendulum"),
+        (("run", "oscillator", "--set", "nois=1"), "noise"),
+        (("run", "oscillator", "--scheme", "Midpont"), "Midpoint"),
+        (("run", "oscillator", "--temperature", "1", "--friction", "1", "--splitting", "BAOBA"), "BAOAB"),
+        (("run", "oscillator", "--observe", "enrgy"), "energy"),
+        (("figure", "spring-latice"), "spring-lattice"),
+        (("lst",), "list"),
+    ],
+)
+def test_an_unknown_word_ends_with_2_and_suggests_the_nearest(bismut, words, hint):
+    found = bismut(*words)
+    assert found.exit_code == 2
+    assert f"Did you mean '{hint}'?" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (("run", "oscillator", "--set", "noise"), "name=value"),
+        (("run", "oscillator", "--set", "noise=much"), "a number was wanted"),
+        (("run", "oscillator", "--steps", "0"), "whole number ≥ 1"),
+        (("run", "oscillator", "--steps", "few"), "few"),
+        (("run", "oscillator", "--friction", "1"), "bath.temperature: missing"),
+        (("run", "oscillator", "--temperature", "1", "--friction", "1", "--rate", "1"), "one of friction and rate"),
+        (("run", "oscillator", "--temperature", "1", "--friction", "x"), "--friction wants"),
+        (("run", "oscillator", "--observe", "heat"), "kept by a bath"),
+        (("run", "missing.toml"), "no run file"),
+        (("run", "missing.py:system"), "bismut new missing.py"),
+        (("run", "missing.py"), "file.py:name"),
+        (("info", "nowhere"), "not the folder of a run"),
+        (("plot", "nowhere"), "not the folder of a run"),
+        (("figure", "convergence", "--format", "gif"), "png, pdf, svg"),
+        (("new", "model.txt"), "my_model.py"),
+    ],
+)
+def test_wrong_use_ends_with_2_and_says_what_was_wanted(bismut, words, wanted):
+    found = bismut(*words)
+    assert found.exit_code == 2
+    assert wanted in found.stderr
+
+
+def test_every_command_has_help_with_an_example(bismut):
+    assert {command.name for command in app.registered_commands} == set(COMMANDS)
+    for command in COMMANDS:
+        found = bismut(command, "--help")
+        assert found.exit_code == 0
+        assert f"  bismut {command}" in found.stdout
+
+
+def test_names_for_completion_are_those_of_the_catalogues():
+    assert system_names() == list(entries())
+    assert figure_names() == [*figures(), "all"]
+    assert system_names("heavy") == ["heavy-top"]
+
+
+def test_doctor_finds_one_step_symplectic(bismut):
+    found = bismut("doctor", "--json")
+    told = json.loads(found.stdout)
+    assert found.exit_code == 0
+    assert told["float64"]
+    assert told["self_test"]["symplectic_defect"] < told["self_test"]["limit"]
+    assert told["versions"]["jax"]
+
+
+def test_doctor_ends_with_1_when_the_test_fails(bismut, monkeypatch):
+    monkeypatch.setattr("bismut.cli.doctor._self_test", lambda: 1e-3)
+    found = bismut("doctor")
+    assert found.exit_code == 1
+    assert "✗" in found.stdout
+
+
+def test_bench_says_how_where_there_is_no_checkout(bismut, monkeypatch):
+    monkeypatch.setattr(benchmarks, "checkout", lambda: None)
+    monkeypatch.setattr("bismut.cli.bench.checkout", lambda: None)
+    found = bismut("bench")
+    assert found.exit_code == 2
+    assert "make bench" in found.stderr
+
+
+def test_bench_runs_what_is_in_the_checkout(bismut, monkeypatch, tmp_path):
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "src" / "bismut").mkdir(parents=True)
+    (tmp_path / "benchmarks" / "__main__.py").write_text("import sys; open('asked', 'w').write(' '.join(sys.argv[1:])); sys.exit(3)")
+    assert bismut("bench", "--quick", "--only", "pendulum").exit_code == 3
+    assert (tmp_path / "asked").read_text() == "--quick --only pendulum"
