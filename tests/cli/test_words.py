@@ -53,7 +53,7 @@ def test_an_unknown_word_ends_with_2_and_suggests_the_nearest(bismut, words, hin
         (("run", "oscillator", "--set", "noise"), "name=value"),
         (("run", "oscillator", "--set", "noise=much"), "a number was wanted"),
         (("run", "oscillator", "--steps", "0"), "whole number ≥ 1"),
-        (("run", "oscillator", "--steps", "few"), "few"),
+        (("run", "oscillator", "--steps", "few"), "--steps"),
         (("run", "oscillator", "--friction", "1"), "bath.temperature: missing"),
         (("run", "oscillator", "--temperature", "1", "--friction", "1", "--rate", "1"), "one of friction and rate"),
         (("run", "oscillator", "--temperature", "1", "--friction", "x"), "--friction wants"),

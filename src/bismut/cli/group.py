@@ -9,6 +9,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,4 +75,9 @@ def figure_names(incomplete: str = "") -> list[str]:
     """Names of the figures, found in the same way."""
     files = sorted((Path(__file__).parents[1] / "figures").glob("*.py"))
     found = (re.search(r'^FIGURE = Figure\(\s*"([^"]+)"', file.read_text(encoding="utf-8"), re.MULTILINE) for file in files)
-    return sorted([*(name.group(1) for name in found if name and name.group(1).startswith(incomplete)), *(["all"] if not incomplete else [])])
+    return [name for name in (*sorted(name.group(1) for name in found if name), "all") if name.startswith(incomplete)]
+
+
+def begins(words: tuple[str, ...]) -> Callable[[str], list[str]]:
+    """Completion from a list of words."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]

@@ -5,26 +5,23 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import FAILED, INTERRUPTED, print_json, system_names
+from bismut.cli.group import FAILED, INTERRUPTED, begins, print_json, system_names
+from bismut.cli.runs.schema import SCHEMES, SPLITTINGS
 
 OUTPUT = Path("output")
 
 
 def run(
     what: Annotated[str, typer.Argument(help="a gallery name, a run file, or model.py:system", autocompletion=system_names)],
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="a parameter of the system: name=1.5, name=1,2,3, name=none; may be repeated")
-    ] = None,
-    scheme: Annotated[
-        str | None, typer.Option(help="VariationalEuler, Midpoint, Verlet, EulerMaruyama, ImplicitEulerMaruyama or RungeKutta4")
-    ] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help="a parameter: name=1.5, name=1,2,3 or name=none; may be repeated")] = None,
+    scheme: Annotated[str | None, typer.Option(help=", ".join(SCHEMES), autocompletion=begins(SCHEMES))] = None,
     retraction: Annotated[str | None, typer.Option(help="cayley or exp, for the first three schemes")] = None,
     temperature: Annotated[float | None, typer.Option(help="a heat bath: its kT")] = None,
     friction: Annotated[
         str | None, typer.Option(help="of the bath: a number, or one per coordinate; without it the system's own noise is the bath")
     ] = None,
     rate: Annotated[str | None, typer.Option(help="of the bath, instead of friction: how fast momenta forget")] = None,
-    splitting: Annotated[str | None, typer.Option(help="of the bath: BAOAB, ABOBA, OBABO, GLA or Metropolised")] = None,
+    splitting: Annotated[str | None, typer.Option(help=f"of the bath: {', '.join(SPLITTINGS)}", autocompletion=begins(SPLITTINGS))] = None,
     step: Annotated[float | None, typer.Option(help="time step; the gallery's choice without it")] = None,
     steps: Annotated[int | None, typer.Option(help="how many steps [1000]")] = None,
     trajectories: Annotated[int | None, typer.Option(help="how many trajectories [100]")] = None,
@@ -51,7 +48,8 @@ def run(
     bismut run my_model.py:system --set length=2
 
     \b
-    Observers with more to say (histogram, quantiles, time_average, autocorrelation, mean_squared_displacement, section, extremes) are asked for in a run file:
+    Observers with more to say are asked for in a run file: histogram, quantiles, extremes, time_average,
+    autocorrelation, mean_squared_displacement, section. docs/command-line.md has every key.
 
     \b
     [observe.turns]
@@ -63,14 +61,13 @@ def run(
 
     typed = {"step": step, "steps": steps, "trajectories": trajectories, "seed": seed, "every": every, "burn_in": burn_in}
     bath = {"temperature": temperature, "friction": friction, "rate": rate, "splitting": splitting}
-    output = {"folder": None if out is None else str(out), "overwrite": overwrite or None}
-    ready = from_typed(what, settings or [], {"name": scheme, "retraction": retraction}, bath, typed, observe, output)
+    ready = from_typed(what, settings or [], {"name": scheme, "retraction": retraction}, bath, typed, observe, {"folder": out and str(out)})
     if write is not None:
         _write(write, ready, overwrite)
     if dry_run:
         _rehearse(ready, as_json)
         return
-    _carry_out(ready, as_json)
+    _carry_out(ready, overwrite or ready.document.get("output", {}).get("overwrite", False), as_json)
 
 
 def _write(file: Path, ready: Any, overwrite: bool) -> None:
@@ -91,7 +88,7 @@ def configuration(ready: Any) -> str:
     """The run as a run file; of a Python model, all but the system."""
     from bismut.cli.runs.toml import write
 
-    document, model = dict(ready.document), ready.model
+    document, model = {key: value for key, value in ready.document.items() if value != {}}, ready.model
     if model.text is None:
         head = (
             f"A run of bismut: {model.entry.title}\nScheme: {ready.scheme.title}. `bismut check FILE` looks at this file, `bismut run FILE` runs it."
@@ -115,26 +112,26 @@ def _rehearse(ready: Any, as_json: bool) -> None:
     print_json({"plan": asdict(plan)})
 
 
-def _carry_out(ready: Any, as_json: bool) -> None:
+def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
     import shlex
     import sys
     import time
+    from dataclasses import replace
 
     from bismut.store import check_free, free_folder, write_run
 
     output = ready.document.get("output", {})
-    overwrite = output.get("overwrite", False)
-    folder = (
-        Path(output["folder"])
-        if "folder" in output
-        else free_folder(OUTPUT / Path(ready.model.entry.name.rpartition(":")[0] or ready.model.entry.name).stem)
-    )
+    # A model is called file.py:name, and its results after the file.
+    name = Path(ready.model.entry.name.partition(":")[0]).stem
+    folder = Path(output["folder"]) if "folder" in output else free_folder(OUTPUT / name)
     check_free(folder, overwrite)
     clock = time.perf_counter()
     result = ready.simulate()
     seconds = time.perf_counter() - clock
     command = shlex.join(["bismut", *sys.argv[1:]])
-    write_run(folder, result, configuration=configuration(ready), command=command, seconds=seconds, model=ready.model.text, overwrite=overwrite)
+    # Without its own place, so that the file in the folder can be run again as it is.
+    again = replace(ready, document={**ready.document, "output": {key: value for key, value in output.items() if key == "final"}})
+    write_run(folder, result, configuration=configuration(again), command=command, seconds=seconds, model=ready.model.text, overwrite=overwrite)
     outcome = result.outcome
     if as_json:
         last = {name: report.words for name, report in result.observables.items()}

@@ -69,7 +69,8 @@ def write_run(folder: Path, result: Result, *, configuration: str, command: str,
     save(result, part / STATISTICS)
     (part / CONFIGURATION).write_text(configuration, encoding="utf-8")
     (part / PROVENANCE).write_text(json.dumps(_provenance(result, command, seconds), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (part / README).write_text(f"A run of bismut. {__doc__.strip()}\n", encoding="utf-8")
+    words = (__doc__ or "").strip()
+    (part / README).write_text(f"A run of bismut. {words}\n", encoding="utf-8")
     if model is not None:
         (part / MODEL).write_text(model, encoding="utf-8")
     if folder.exists():

@@ -71,12 +71,12 @@ def _entry(place: str, found: Any, module: ModuleType) -> Entry:
     if isinstance(found, Entry):
         return found
     if isinstance(found, System):
-        build: Callable[..., System] = lambda: found
+        build: Any = lambda: found
     elif callable(found):
         build = found
     else:
         raise BismutError(f"{place} must be a System, a function that returns one, or a gallery Entry, but {type(found).__name__} came.")
-    start = getattr(module, "start", None)
+    start: Any = getattr(module, "start", None)
     if not callable(start):
         raise BismutError(f"{place} has no start: write a function start(scheme) that returns scheme.start(q, velocity=... | temperature=...).")
     step = getattr(module, "step", 0.01)

@@ -40,13 +40,15 @@ class Prepared:
 
 def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: Model | None = None) -> Prepared:
     """The run of a document, or all its mistakes. With a Python model the document names no system."""
-    whole_document = DEFAULTS | dict(document)
+    whole_document: dict[str, Any] = DEFAULTS | dict(document)
     if model is not None:
         whole_document["system"] = {"name": model.entry.name, **whole_document.get("system", {})}
     found = mistakes(whole_document)
     wrong = lambda *tables: any(mistake.path[0] in tables for mistake in found)
-    named = whole_document.get("system") if not wrong("system") else None
-    if named is not None and model is None:
+    named = whole_document.get("system")
+    if not isinstance(named, Mapping) or not isinstance(named.get("name"), str) or not isinstance(named.get("parameters", {}), Mapping):
+        named = None
+    elif model is None:
         model = _known(named["name"], found)
     watched: dict[str, Any] = {}
     scheme = start = None
@@ -54,7 +56,7 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
         whole_document["system"] = named = _with_defaults(model.entry, named)
         whole_document.setdefault("step", float(model.entry.step))
         # Where something cannot be built, the gallery's own choice stands in for it, so that what depends on it is looked at all the same.
-        system = _built(model.entry, named["parameters"], found) or _attempt(("system",), model.entry.build, [])
+        system = _built(model.entry, named["parameters"], found) or _built(model.entry, {}, [])
         if system is not None and not wrong("scheme", "bath"):
             scheme = _attempt(("bath" if "bath" in whole_document else "scheme",), partial(_scheme, model.entry, system, whole_document), found)
         if system is not None and scheme is None:
@@ -101,18 +103,18 @@ def _attempt(path: tuple[str, ...], make: Callable[[], Any], found: list[Mistake
 def _with_defaults(entry: Entry, named: Mapping[str, Any]) -> dict[str, Any]:
     """The table [system] with every parameter of the entry, so that the run does not change when a default does."""
     defaults = {name: _as_written(value) for name, value in entry.parameters.items() if value is not Parameter.empty}
-    return {
-        **named,
-        "parameters": {name: value for name, value in defaults.items() if value is not NotImplemented} | dict(named.get("parameters", {})),
-    }
+    written = {name: value for name, value in defaults.items() if value is not NotImplemented}
+    return {**named, "parameters": written | dict(named.get("parameters", {}))}
 
 
 def _as_written(value: Any) -> Any:
     """A default as it stands in a run file; NotImplemented for what has no place there."""
     if value is None:
         return "none"
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, tuple | list):
-        return [_as_written(part) for part in value]
+        parts = [_as_written(part) for part in value]
+        return NotImplemented if NotImplemented in parts else parts
     return value if isinstance(value, bool | int | float | str) else NotImplemented
 
 
@@ -129,7 +131,8 @@ def _built(entry: Entry, parameters: Mapping[str, Any], found: list[Mistake]) ->
             found.append(Mistake(("system", "parameters"), f"{name} is missing; it has no default. Give it with --set {name}=..."))
     if len(found) > before:
         return None
-    made = _attempt(("system",), lambda: entry.system({name: _taken(known[name].default, value) for name, value in parameters.items()}), found)
+    taken = {name: _taken(known[name].default, value) for name, value in parameters.items()}
+    made = _attempt(("system",), lambda: entry.build(**taken), found)
     if made is not None and not isinstance(made, System):
         found.append(Mistake(("system",), f"{entry.name} must be a System or return one, but {type(made).__name__} came."))
         return None

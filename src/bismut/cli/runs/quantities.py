@@ -80,7 +80,7 @@ class Together:
 
 def quantity(asked: str | Mapping[str, Any], scheme: Scheme, own: Mapping[str, Callable]) -> Any:
     """The function of a state behind a name. `own` are those of a Python model; a symmetry's name alone means its momentum map."""
-    table = {"name": asked} if isinstance(asked, str) else dict(asked)
+    table: dict[str, Any] = {"name": asked} if isinstance(asked, str) else dict(asked)
     name = table.pop("name")
     symmetries = scheme.system.symmetries
     if name in own:
