@@ -1,9 +1,16 @@
 """Run files: all mistakes at once, each with its line; nothing in them is code."""
 
 import json
+import tomllib
 from pathlib import Path
 
+import jax
+import numpy as np
 import pytest
+
+from bismut.cli.runs.prepare import prepare
+from bismut.cli.runs.toml import write
+from bismut.gallery import entries
 
 BAD = """step = -0.1
 stepz = 3
@@ -111,3 +118,15 @@ def test_a_right_file_is_planned(bismut):
     assert "5 trajectories × 30 steps" in found.stdout
     assert not Path("output").exists()
     assert json.loads(bismut("check", "run.toml", "--json").stdout)["plan"]["steps"] == 30
+
+
+@pytest.mark.parametrize("name", list(entries()))
+def test_every_system_is_said_whole_by_its_run_file(name):
+    """A run with nothing but a name, written out, reads back to the same document, and that to the same system."""
+    ready = prepare({"system": {"name": name}}, {})
+    document = tomllib.loads(write(ready.document))
+    assert document == ready.document | {"system": document["system"]}
+    again = prepare(document, {})
+    assert again.document == document
+    assert jax.tree.structure(again.scheme.system.parameters) == jax.tree.structure(ready.scheme.system.parameters)
+    assert all(map(np.array_equal, *map(jax.tree.leaves, (ready.scheme.system.parameters, again.scheme.system.parameters))))

@@ -76,11 +76,10 @@ def _entry(place: str, found: Any, module: ModuleType) -> Entry:
         build = found
     else:
         raise BismutError(f"{place} must be a System, a function that returns one, or a gallery Entry, but {type(found).__name__} came.")
-    start: Any = getattr(module, "start", None)
-    if not callable(start):
+    if not callable(getattr(module, "start", None)):
         raise BismutError(f"{place} has no start: write a function start(scheme) that returns scheme.start(q, velocity=... | temperature=...).")
     step = getattr(module, "step", 0.01)
-    return Entry(place, module.__doc__ or place, build, start=start, scheme=getattr(module, "scheme", VariationalEuler), step=step)
+    return Entry(place, module.__doc__ or place, build, start=module.start, scheme=getattr(module, "scheme", VariationalEuler), step=step)
 
 
 def _observables(path: Path, module: ModuleType) -> Mapping[str, Callable]:

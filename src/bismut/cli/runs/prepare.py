@@ -194,4 +194,8 @@ def _maker(chosen: Mapping[str, Any]) -> Callable[[System], Any]:
     for key in options:
         if key not in allowed:
             raise BismutError(f"{name} has no {key!r}; it takes {' and '.join(allowed) or 'nothing beside its name'}.")
-    return partial(kind, **options) if options else kind
+    if not options:
+        return kind
+    made = partial(kind, **options)
+    vars(made)["__name__"] = name  # by which a splitting calls its action
+    return made
