@@ -85,9 +85,9 @@ def quantity(asked: str | Mapping[str, Any], scheme: Scheme, own: Mapping[str, C
     symmetries = scheme.system.symmetries
     if name in own:
         return own[name]
+    if name in symmetries and not table and name not in (*OF_SYSTEM, *OF_STATE):
+        return ensembles.momentum(name)
     if name not in (*OF_SYSTEM, "momentum", *OF_STATE):
-        if name in symmetries and not table:
-            return ensembles.momentum(name)
         raise BismutError(f"there is no quantity {name!r}. {nearest(name, known(scheme, own))}")
     for key in table:
         if key not in KEYS.get(name, ()):
