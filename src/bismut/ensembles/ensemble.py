@@ -19,7 +19,7 @@ from bismut.ensembles.observers.records import Records, record_steps
 from bismut.ensembles.observers.report import Report, side_by_side
 from bismut.ensembles.observers.watcher import Clock, Setting
 from bismut.ensembles.outcome import Failure, Outcome
-from bismut.ensembles.plan import Plan, sizes
+from bismut.ensembles.plan import Plan, bytes_of, sizes
 from bismut.ensembles.preparing import block_size, even_size, setting_of, targets_of
 from bismut.ensembles.progress import Progress
 from bismut.ensembles.stopping import Stop
@@ -93,11 +93,10 @@ class Ensemble:
     def plan(self) -> Plan:
         setting, n = self.settings[0], self.size * self.devices
         state = jax.eval_shape(lambda: self.one)
-        block = jax.eval_shape(
-            lambda: programs(1).begin(setting, self._states(range(min(2, self.size))), words(0), jnp.ones(min(2, self.size), bool))
-        )
-        scale = self.size / min(2, self.size)
-        memory, disk = sizes(setting, state, block.memory, (), n, self.trajectories * len(self.settings), 1, self.workers, self.keep_final)
+        few = min(2, self.size)
+        block = jax.eval_shape(lambda: programs(1).begin(setting, self._states(range(few)), words(0), jnp.ones(few, bool)))
+        watching = int(bytes_of(block.memory) * self.size / few)
+        memory, disk = sizes(setting, state, watching, n, self.trajectories * len(self.settings), self.workers, self.keep_final)
         return Plan(
             self.trajectories,
             self.steps + self.burn_in,
@@ -106,7 +105,7 @@ class Ensemble:
             self.blocks * self.devices,
             self.workers * self.devices,
             self.mode,
-            int(memory * (scale if block.memory else 1)),
+            memory,
             disk,
         )
 

@@ -59,14 +59,16 @@ class Plan:
         return "\n".join(lines)
 
 
-def sizes(setting: Setting, state, memory, rows, block: int, trajectories: int, records: int, workers: int, keep_final: bool) -> tuple[int, int]:
-    """(memory, disk) in bytes: final states, what watchers hold, and the lanes of blocks that run together."""
-    of = lambda tree: sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
-    one, channels = of(state), setting.scheme.channels
-    working = workers * (block * (12 * one + 40 * channels) + 2 * of(memory))
+def sizes(setting: Setting, state, watching: int, block: int, trajectories: int, workers: int, keep_final: bool) -> tuple[int, int]:
+    """(memory, disk) in bytes: final states, what watchers hold for one block (`watching`), and the lanes of blocks that run together."""
+    one, channels = bytes_of(state), setting.scheme.channels
+    working = workers * (block * (12 * one + 40 * channels) + 2 * watching)
     kept = 2 * trajectories * one if keep_final else 0
-    told = records * of(rows) + of(memory)
-    return working + kept + workers * told, kept // 2 + told
+    return working + kept + workers * watching, kept // 2 + watching
+
+
+def bytes_of(tree) -> int:
+    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def available_memory() -> int | None:

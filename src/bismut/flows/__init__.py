@@ -4,6 +4,7 @@ from bismut.flows.comparison import EulerMaruyama, ImplicitEulerMaruyama, RungeK
 from bismut.flows.flow import Advances, Flow, flow
 from bismut.flows.langevin import Langevin
 from bismut.flows.path import action_differential, action_sum, discrete_symplectic_form, end_momenta, euler_lagrange, noether_momenta
+from bismut.flows.reduced import Reduced
 from bismut.flows.splitting import ABOBA, BAOAB, GLA, OBABO, Metropolised
 from bismut.flows.variational import Solve, Structure, Variational
 
@@ -18,6 +19,7 @@ __all__ = [
     "ImplicitEulerMaruyama",
     "Langevin",
     "Metropolised",
+    "Reduced",
     "RungeKutta4",
     "Solve",
     "Structure",

@@ -1,29 +1,32 @@
 """Ballistic pendulum: a sliding disk in a pendulum potential, touched by heat in one direction only.
 
-    L = v²/2 + σω²/2 − (1 − cos x),    γ = α(x + θ),    F = −c(v + ω)(1, 1),    kT = α²/2c
+    L = v²/2 + σω²/2 − a(1 − cos x),    γ = α(x + θ),    F = −c(v + ω)(1, 1),    kT = α²/2c
 
 The disk slides (x) and turns (θ); friction and noise act only on the velocity v + ω of the point of contact. The bath has rank one, and yet both
 momenta come to the same temperature. Long ballistic flights occur when the contact point is nearly at rest.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.gallery.entry import Entry
+from bismut.ensembles import simulate
+from bismut.findings.structure import volume_factor
+from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.mechanics import System, mechanical
 from bismut.spaces import Euclidean
 
 
-def ballistic_pendulum(sigma: float = 0.5, friction: float = 0.1, temperature: float = 0.5) -> System:
-    """The sliding disk at a uniform temperature kT; `friction` is c and `sigma` the moment of inertia."""
+def ballistic_pendulum(sigma: float = 0.5, friction: float = 0.1, temperature: float = 0.5, depth: float = 1.0) -> System:
+    """The sliding disk at a uniform temperature kT; `friction` is c, `sigma` the moment of inertia and `depth` a."""
     contact = jnp.array([1.0, 1.0])
     return mechanical(
         Euclidean(2),
         mass=[1.0, sigma],
-        potential=lambda q: 1 - jnp.cos(q[0]),
+        potential=lambda q, parameters: parameters["depth"] * (1 - jnp.cos(q[0])),
         noise=lambda q, parameters: jnp.array([jnp.sqrt(2 * parameters["friction"] * parameters["temperature"]) * (q @ contact)]),
         force=lambda q, v, parameters: -parameters["friction"] * (v @ contact) * contact,
-        parameters={"friction": friction, "temperature": temperature},
+        parameters={"friction": friction, "temperature": temperature, "depth": depth},
     )
 
 
@@ -33,4 +36,37 @@ def equilibrium_points(temperature: float, trajectories: int, seed: int) -> np.n
     return np.stack([x, np.zeros(trajectories)], axis=1)
 
 
-ENTRY = Entry("ballistic-pendulum", __doc__, ballistic_pendulum)
+def _hottest(trial: Trial) -> float:
+    """The temperature that is further from kT = ½, of the two, over kT."""
+    start = trial.scheme.start(equilibrium_points(0.5, 4000, 1), temperature=0.5)
+    run = simulate(
+        trial.scheme,
+        start,
+        step=0.05,
+        steps=200,
+        trajectories=4000,
+        seed=11,
+        observe={"temperatures": lambda s: s.p**2 / jnp.array([0.5, 0.25])},
+        every=20,
+        progress=False,
+    )
+    means = run["temperatures"].mean.values.mean(0)
+    return float(means[np.argmax(np.abs(means - 1))])
+
+
+def _volume(trial: Trial) -> float:
+    return float(jax.jit(lambda state: volume_factor(trial.scheme, state, 0.1, jnp.array([0.3])))(trial.state))
+
+
+ENTRY = Entry(
+    "ballistic-pendulum",
+    __doc__,
+    ballistic_pendulum,
+    start=lambda scheme: scheme.start(jnp.zeros(2), temperature=float(scheme.system.parameters["temperature"])),
+    step=0.05,
+    facts=(
+        Fact("one step of 0.1 multiplies phase volume by 1 − h c (1 + 1/σ)", _volume, 0.97, 1e-13),
+        # The relative spread of p² is √2; eleven records of 4000 trajectories: 4 standard errors, and the bias of explicit friction, below 0.5 %.
+        Fact("both momenta stay at kT, through a bath of rank one (4000 trajectories, t up to 10)", _hottest, 1.0, 0.05),
+    ),
+)

@@ -1,0 +1,54 @@
+"""Chain of N pendulums: point masses joined by rigid links, hanging from a fixed point.
+
+    L = Σ ½ m |v_i|² − Σ m g x_i3,      |x_i − x_{i−1}|² = l²,   x_0 = 0,      γ_i = s x_i3
+
+The multiplicative tangle of a chain in Cartesian coordinates, where everything is simple but the constraints: each touches two neighbours, so the
+multipliers of a step are found from a banded system, at a cost proportional to N. Random vertical kicks on every mass leave the vertical angular
+momentum alone. N = 1 is the spherical pendulum, N = 2 a double pendulum, chaotic even without noise.
+"""
+
+import jax.numpy as jnp
+
+from bismut.actions import Verlet
+from bismut.gallery.entry import Entry, Fact
+from bismut.gallery.measures import largest
+from bismut.mechanics import Scheme, State, System, left_rotation, mechanical
+from bismut.spaces import Euclidean
+
+
+def pendulum_chain(links: int = 3, mass: float = 1.0, length: float = 1.0, gravity: float = 1.0, noise: float = 0.2) -> System:
+    """`links` masses on links of one `length`; every mass is kicked up and down with amplitude s = `noise`."""
+
+    def constraint(x, parameters):
+        r = x - jnp.concatenate([jnp.zeros((1, 3), x.dtype), x[:-1]])
+        return jnp.sum(r * r, -1) - parameters["length"] ** 2
+
+    return mechanical(
+        Euclidean(3) ** links,
+        mass=mass,
+        potential=lambda x, parameters: mass * parameters["gravity"] * jnp.sum(x[:, 2]),
+        noise=lambda x, parameters: parameters["noise"] * x[:, 2],
+        constraint=constraint,
+        symmetries={"vertical": left_rotation((0.0, 0.0, 1.0))},
+        parameters={"gravity": gravity, "noise": noise, "length": length},
+    )
+
+
+def tilted(scheme: Scheme) -> State:
+    """A straight chain, tilted and swung sideways."""
+    count = scheme.system.constraints
+    reach = scheme.system.parameters["length"] * jnp.arange(1.0, count + 1)[:, None]
+    start = scheme.start(reach * jnp.array([0.6, 0.0, -0.8]), velocity=reach * jnp.array([0.0, 0.3, 0.0]))
+    assert isinstance(start, State)
+    return start
+
+
+ENTRY = Entry(
+    "pendulum-chain",
+    __doc__,
+    pendulum_chain,
+    start=tilted,
+    scheme=Verlet,
+    step=0.02,
+    facts=(Fact("links keep their lengths", lambda trial: largest(trial, lambda s: trial.system.constraint(s.q)), 0.0, 1e-12),),
+)

@@ -1,0 +1,1 @@
+"""Figures: their interface, their tools, and the numbers of theory."""

@@ -1,0 +1,115 @@
+"""The bath at fixed q is exact:  E = exp(−h Γ M⁻¹)  and noise of covariance  kT (M − E M Eᵀ), for every kind of friction.
+
+The relaxation is affine in the momentum and in the normals, so both matrices are read off by differentiation and compared with SciPy's exponential.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+import bismut as bm
+from bismut.mechanics import small
+from bismut.mechanics.constraint import jacobian
+from bismut.mechanics.friction import Factors, Modes, Nothing, Uniform, friction_of, relaxation
+from tests.constraints.systems import sphere
+from tests.systems import bodies, heavy_top, plane, separable, vehicle
+
+H, KT = 0.37, 0.8
+MATRIX = np.array([[1.0, 0.3, 0.0], [0.3, 0.5, -0.2], [0.0, -0.2, 0.7]])
+SINGULAR = np.outer([1.0, -1.0, 0.5], [1.0, -1.0, 0.5])
+FULL = np.cov(np.random.default_rng(0).normal(size=(12, 40)))
+
+
+def turning(R):
+    return jnp.stack([R[2] + 0.3, R[0] * R[1, 1]], 1)
+
+
+CASES = {
+    "number": (separable, {"friction": 0.7}, Modes),
+    "per coordinate": (separable, {"friction": [0.7, 0.0, 2.0]}, Modes),
+    "matrix": (separable, {"friction": MATRIX}, Modes),
+    "singular matrix": (separable, {"friction": SINGULAR}, Modes),
+    "rate": (separable, {"rate": 0.9}, Modes),
+    "own noise": (separable, {}, Factors),
+    "per axis": (heavy_top, {"friction": [0.7, 0.0, 2.0]}, Modes),
+    "matrix on a group": (heavy_top, {"friction": MATRIX}, Modes),
+    "function on a group": (heavy_top, {"friction": turning}, Factors),
+    "coupled mass": (vehicle, {"friction": [0.7, 0.1, 2.0, 0.0, 1.0, 0.4]}, Modes),
+    "per body": (bodies, {"friction": (np.array([[0.5], [1.5]]), np.array([[0.3], [0.9]]))}, Modes),
+    "matrix per body": (bodies, {"friction": (0.4, np.stack([MATRIX, SINGULAR]))}, Modes),
+    "whole matrix": (bodies, {"friction": FULL}, Modes),
+    "mass depends on q": (plane, {"friction": [[1.0, 0.4], [0.4, 0.9]]}, Factors),
+    "mass depends on q, rate": (plane, {"rate": 0.9}, Uniform),
+    "constrained, number": (sphere, {"friction": [0.7, 0.2, 1.0]}, Factors),
+    "constrained, rate": (sphere, {"rate": 0.9}, Uniform),
+    "constrained, own noise": (sphere, {}, Factors),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_relaxation_is_exact(name):
+    make, given, kind = CASES[name]
+    system = make()
+    law = friction_of(system, given.get("friction"), given.get("rate"))
+    assert isinstance(law, kind)
+    q = system.space.move(system.space.origin(), system.space.unflatten(jnp.linspace(0.2, 0.9, system.space.dim)))
+    if system.constraints:
+        q = jnp.array([0.6, 0.0, 0.8])
+    M = np.asarray(system.mass(q))
+    p, z = jnp.linspace(-1.0, 1.0, system.space.dim), jnp.zeros(law.rank)
+    relax = lambda p, z: law.relax(system, q, p, H, 0.0, KT, z)
+    E, spread = (np.asarray(J) for J in jax.jit(jax.jacfwd(relax, (0, 1)))(p, z))
+    drag = np.asarray(jax.jit(lambda: whole_friction_of(system, law, q))())
+    assert np.allclose(drag, drag.T, atol=1e-12)
+    P = np.eye(system.space.dim)
+    if system.constraints:  # covectors along the surface
+        G = np.asarray(jacobian(system, q))
+        P = P - G.T @ np.linalg.solve(G @ np.linalg.solve(M, G.T), G @ np.linalg.inv(M))
+    drag = P @ drag @ P.T
+    exact = expm(-H * drag @ np.linalg.inv(M)) @ P
+    assert np.allclose(E @ P, exact, atol=1e-12)
+    assert np.allclose(spread @ spread.T, KT * (P @ M @ P.T - exact @ M @ exact.T), atol=1e-12)
+
+
+def whole_friction_of(system, law, q):
+    return jax.vmap(lambda v: law.drag(system, q, v, 0.0, KT), out_axes=1)(jnp.eye(system.space.dim))
+
+
+def test_own_noise_is_the_formula_of_the_paper():
+    """Γ = (1/2kT) Σ dγ_i ⊗ dγ_i, and thermalize applies −Γ v."""
+    system = separable()
+    q, v = jnp.array([0.3, -0.4, 0.8]), jnp.array([1.0, -0.5, 0.2])
+    slopes = np.asarray(jax.jacfwd(system.noise)(q))
+    expected = -(slopes.T @ slopes) @ np.asarray(v) / (2 * KT)
+    assert np.allclose(bm.thermalize(system, KT).force(q, v), expected, atol=1e-14)
+
+
+def test_no_friction_is_no_bath():
+    assert isinstance(friction_of(separable(), 0.0, None), Nothing)
+    scheme = bm.Langevin(separable(), temperature=1.0, friction=0.0, splitting=bm.OBABO)
+    assert scheme.channels == 2
+    verlet = bm.Verlet(separable())
+    start = verlet.start(jnp.array([0.1, 0.2, -0.3]), velocity=jnp.array([1.0, 0.0, -1.0]))
+    a, b = (bm.trajectory(s, start, step=0.05, steps=100, seed=3) for s in (scheme, verlet))
+    assert np.allclose(a.q, b.q, atol=1e-12)
+    assert np.allclose(a.p, b.p, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 8])
+def test_functions_of_a_symmetric_matrix(n):
+    """Values against SciPy, derivatives against differences, with equal eigenvalues among them."""
+    rng = np.random.default_rng(n)
+    Q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    values = np.array([0.0, 0.4, 0.4, 0.4 + 1e-9, 3.0, 20.0, 5.0, 0.01])[:n]
+    A, B = (Q * values) @ Q.T, rng.normal(size=(n, n))
+    B = B + B.T
+    of = lambda A: small.functions((relaxation,), A)[0]
+    assert np.allclose(of(jnp.asarray(A)), (Q * np.asarray(relaxation(jnp.asarray(values)))) @ Q.T, atol=1e-14)
+    slope = jax.jvp(of, (jnp.asarray(A),), (jnp.asarray(B),))[1]
+    step = 1e-4
+    difference = (np.asarray(of(jnp.asarray(A + step * B))) - np.asarray(of(jnp.asarray(A - step * B)))) / (2 * step)
+    assert np.allclose(slope, difference, atol=1e-7)
+    C = small.cholesky(jnp.asarray(A + np.eye(n)))
+    assert np.allclose(C @ C.T, A + np.eye(n), atol=1e-13)
