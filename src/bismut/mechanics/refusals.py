@@ -67,9 +67,7 @@ def check(system: System) -> None:
     if system._constraint is not None and "t" in system._constraint.wants:
         raise BismutError("constraint names an argument t, but constraints that move are not supported: g must be a function of q.")
     if system.constraints >= system.space.dim:
-        raise BismutError(
-            f"{system.constraints} constraints leave nothing to move on {system.space}, which has {system.space.dim} dimensions."
-        )
+        raise BismutError(f"{system.constraints} constraints leave nothing to move on {system.space}, which has {system.space.dim} dimensions.")
     for name, symmetry in system._symmetries:
         if not isinstance(symmetry, Symmetry):
             raise ShapeError(f"symmetries[{name!r}] must be a symmetry such as left_rotation((0, 0, 1)), but {type(symmetry).__name__} came.")

@@ -107,7 +107,7 @@ class Uniform(Friction):
 class Modes(Friction):
     """Constant Γ and M. One entry per run of equal blocks: rates Λ (count, size), and X, X⁻¹ (count, size, size) or their diagonals (count, size)."""
 
-    rates: list[Float[Array, "count size"]]
+    rates: list[Float[Array, ...]]
     X: list[Float[Array, ...]]
     inverse: list[Float[Array, ...]]
     driven: tuple[int, ...] = eqx.field(static=True)  # components whose rate is not zero
