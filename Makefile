@@ -8,7 +8,7 @@ demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
 
 test: .venv/test check
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 check: .venv/test
 	$(BIN)/ruff check src tests benchmarks

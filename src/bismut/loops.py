@@ -6,12 +6,13 @@ nothing.)
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 from jax.experimental.xla_metadata import set_xla_metadata
 
 
-def apart(function: Callable, *values):
+def apart(function: Callable, *values) -> Any:
     """function(*values), one array, as a loop of its own on a CPU."""
     if jax.default_backend() != "cpu":
         return function(*values)

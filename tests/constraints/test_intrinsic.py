@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from bismut.flows import flow
+from bismut.findings.order import coarsened, final_states
 from tests.constraints.systems import sphere
 
 TIME, FINEST = 0.8, 2048
@@ -22,17 +22,6 @@ def in_angles() -> bm.System:
     return bm.System(bm.Euclidean(2), lagrangian, lambda a: same.noise(place(a)))
 
 
-def final(scheme, start, dW):
-    """The last state with the increments dW (steps, m), for each path."""
-    h = TIME / dW.shape[1]
-    step = flow(scheme).advance
-
-    def one(increments):
-        return jax.lax.scan(lambda s, w: (step(s, h, w, 0.0)[0], None), start, increments)[0]
-
-    return jax.jit(jax.vmap(one))(dW)
-
-
 def test_pathwise_agreement_at_order_one():
     """Root mean square distance at T of the constrained scheme with N steps to the intrinsic one with 2048, 32 paths: the slope is 1 ± 0.15."""
     fine = np.moveaxis(np.asarray(bm.Wiener(5).increments(np.arange(32), FINEST, 2, TIME / FINEST)), 0, 1)
@@ -40,10 +29,13 @@ def test_pathwise_agreement_at_order_one():
     angles, rates = jnp.array([1.1, 0.3]), jnp.array([0.7, -0.9])
     place = lambda a: jnp.array([jnp.sin(a[0]) * jnp.cos(a[1]), jnp.sin(a[0]) * jnp.sin(a[1]), jnp.cos(a[0])])
     q, v = jax.jvp(place, (angles,), (rates,))
-    exact = jax.vmap(place)(final(intrinsic, intrinsic.start(angles, velocity=rates), jnp.asarray(fine)).q)
+
+    def final(scheme, start, n):
+        return final_states(scheme, start, jnp.asarray(TIME / n), jnp.asarray(coarsened(fine, n)), jnp.asarray(n)).q
+
+    exact = jax.vmap(place)(final(intrinsic, intrinsic.start(angles, velocity=rates), FINEST))
     errors, levels = [], (32, 64, 128)
     for n in levels:
-        dW = jnp.asarray(fine.reshape(32, n, FINEST // n, 2).sum(2))
-        errors.append(float(jnp.sqrt(jnp.mean(jnp.sum((final(constrained, constrained.start(q, velocity=v), dW).q - exact) ** 2, 1)))))
+        errors.append(float(jnp.sqrt(jnp.mean(jnp.sum((final(constrained, constrained.start(q, velocity=v), n) - exact) ** 2, 1)))))
     slope = -np.polyfit(np.log(levels), np.log(errors), 1)[0]
     assert abs(slope - 1) < 0.15, (slope, errors)

@@ -14,6 +14,7 @@ from scipy.special import ive
 import bismut as bm
 
 T = 0.8
+slow = lambda *case: pytest.param(*case, marks=pytest.mark.slow)
 langevin = lambda x: 1 / np.tanh(x) - 1 / x
 
 
@@ -40,7 +41,12 @@ def average(scheme, point, cosine, *, step, steps, trajectories, extra=None, led
 
 @pytest.mark.parametrize(
     ("make", "x", "step", "steps", "trajectories"),
-    [(pendulum, 1.0, 1.2, 40, 60_000), (pendulum, 5.0, 0.6, 60, 60_000), (dipole, 2.0, 0.9, 40, 20_000), (sphere, 2.0, 0.7, 40, 20_000)],
+    [
+        (pendulum, 1.0, 1.2, 40, 60_000),
+        slow(pendulum, 5.0, 0.6, 60, 60_000),
+        (dipole, 2.0, 0.9, 40, 20_000),
+        (sphere, 2.0, 0.7, 40, 20_000),
+    ],
     ids=["pendulum 1", "pendulum 5", "dipole", "sphere"],
 )
 def test_metropolised_steps_are_unbiased_at_a_large_step(make, x, step, steps, trajectories):
@@ -55,7 +61,7 @@ def test_metropolised_steps_are_unbiased_at_a_large_step(make, x, step, steps, t
     assert 0.5 < accepted < 0.99  # steps are refused, so that exactness is not for nothing
 
 
-@pytest.mark.parametrize("splitting", [bm.OBABO, bm.ABOBA, bm.GLA(bm.Verlet)], ids=str)
+@pytest.mark.parametrize("splitting", [bm.OBABO, slow(bm.ABOBA), slow(bm.GLA(bm.Verlet))], ids=str)
 def test_splittings_err_at_second_order(splitting):
     """The bias of ⟨cos q⟩ for the pendulum at x = 2 against the step: slope 2 ± 0.4, from 600 000 independent trajectories per step."""
     system, point, cosine, exact = pendulum(2.0)
@@ -70,7 +76,7 @@ def test_splittings_err_at_second_order(splitting):
     assert abs(slope - 2) < 0.4, (slope, errors)
 
 
-@pytest.mark.parametrize("make", [dipole, sphere])
+@pytest.mark.parametrize("make", [slow(dipole), sphere])
 def test_groups_and_constraints(make):
     """BAOAB at a moderate step: its bias is below what 40 000 trajectories see."""
     system, point, cosine, exact = make(2.0)

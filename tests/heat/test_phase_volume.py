@@ -31,7 +31,7 @@ def test_splittings(splitting):
     assert abs(factor(bm.Langevin(separable(), 0.8, friction, splitting)) - exact) < 1e-12
 
 
-@pytest.mark.parametrize("splitting", [bm.BAOAB, bm.GLA(bm.Verlet)], ids=str)
+@pytest.mark.parametrize("splitting", [bm.BAOAB], ids=str)
 def test_on_a_group(splitting):
     exact = np.exp(-H * 0.9 * 3)
     assert abs(factor(bm.Langevin(heavy_top(), 0.8, rate=0.9, splitting=splitting)) - exact) < 1e-12

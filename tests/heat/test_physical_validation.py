@@ -81,7 +81,7 @@ def data(kT, place, speed, mass, U, per_molecule, constraints_per_molecule):
 CASES = {"rigid bodies": (bodies_at, 4, 6, (KT, 1.25 * KT)), "pendulums": (pendulums_at, 1, 2, (0.8, 1.0))}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param("rigid bodies", marks=pytest.mark.slow), "pendulums"])
 def test_the_judge_accepts(name):
     make, atoms, constraints, temperatures = CASES[name]
     cold, hot = (data(kT, *make(kT), atoms, constraints) for kT in temperatures)

@@ -52,7 +52,7 @@ class Transport:
 def transport(scheme: Scheme, label: str, depth: float, kind: str, steps: int, trajectories: int, paths: int) -> Transport:
     start = scheme.start(jnp.zeros(2), temperature=TEMPERATURE)
     result = simulate(
-        scheme, start, step=STEP, steps=steps, trajectories=trajectories, seed=SEED, observe={"square": _square}, every=steps // 500, progress=False
+        scheme, start, step=STEP, steps=steps, trajectories=trajectories, seed=SEED, observe={"square": _square}, every=20, progress=False
     )
     run = lambda k: np.asarray(trajectory(scheme, start, step=STEP, steps=10_000, every=20, seed=SEED, trajectory=k).q)[:, 0]
     single = np.stack([run(k) for k in range(paths)]) if paths else np.zeros((0, 501))
@@ -65,7 +65,7 @@ def _square(state):
 
 
 def run(quick: bool, note: Note) -> list[Transport]:
-    trajectories, steps = (2000, 10_000) if quick else (10_000, 100_000)
+    trajectories, steps = (2000, 10_000) if quick else (4000, 40_000)
     system: System = ballistic_pendulum(SIGMA)
     found = []
     for depth in DEPTHS:
@@ -102,11 +102,11 @@ def draw(found: list[Transport]):
 
 def table(found: list[Transport]) -> Table:
     end = found[0].times[-1]
-    late = [(10, 100), (100, 1000), *([(1000, end)] if end > 1001 else [])]
+    spans = [(10.0, 100.0), (100.0, 1000.0), *([(1000.0, end)] if end > 1001 else [])]
     at = lambda one, t: np.interp(t, one.times, one.square)
-    rows = [(one.label, *(f"{at(one, b):.3g}" for _, b in late), *(f"{one.exponent(a, b):.2f}" for a, b in late)) for one in found]
-    columns = ("disk", *(f"⟨x²⟩({b:g})" for _, b in late), *(f"slope–{b:g}" for _, b in late))
-    return Table(f"⟨x²⟩(t), and its slope on a log axis up to t; kT t²/(1 + σ) is {TEMPERATURE * 1e6 / (1 + SIGMA):.4g} at t = 1000", columns, rows)
+    rows = [(one.label, f"{at(one, 1000):.3g}", *(f"{one.exponent(a, b):.2f}" for a, b in spans)) for one in found]
+    rows.append(("kT t²/(1 + σ)", f"{TEMPERATURE * 1e6 / (1 + SIGMA):.3g}", *("2" for _ in spans)))
+    return Table("⟨x²⟩ at t = 1000, and slopes of log ⟨x²⟩", ("disk", "⟨x²⟩", *(f"{a:g}–{b:g}" for a, b in spans)), rows)
 
 
 def records(found: list[Transport]) -> Table:

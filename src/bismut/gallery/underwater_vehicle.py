@@ -106,8 +106,10 @@ def _moment(i: int):
 
 
 def start(scheme) -> State:
-    """On the section P₃ = 0 of the figure, in the chaotic sea."""
-    where = scheme.start(scheme.space.origin(), momentum=jnp.asarray(on_the_section(scheme.system, 0.0, 2.0)))
+    """The velocity that the ellipsoid (3, 2, 1) has in the chaotic sea of the figure, at P along (1, 1, 0) and Π₃ = 2; any vehicle can have it."""
+    usual = underwater_vehicle()
+    velocity = on_the_section(usual, np.pi / 4, 2.0) / np.asarray(usual.parameters["inertia"])
+    where = scheme.start(scheme.space.origin(), velocity=jnp.asarray(velocity))
     assert isinstance(where, State)
     return where
 

@@ -24,6 +24,7 @@ from jaxtyping import Array, Bool, Float, Int
 from bismut.mechanics import small
 
 Vector = Float[Array, " n"]
+Linear = Callable[[Vector], Vector]
 
 MAX_ITERATIONS = 50
 _CHORDS = 3  # residuals with the first Jacobian before another one is made; 2 to 4 measured alike, and 1.5 times faster than none
@@ -34,8 +35,8 @@ _SHRINKING = 0.1  # rate up to which such corrections are trusted
 class Layout(Protocol):
     """What is known of a Jacobian before any number is."""
 
-    def solve(self, tangent: Callable[[Vector], Vector], y: Vector) -> Vector:
-        """x with J x = y, from the linear map x ↦ J x."""
+    def factor(self, tangent: Linear, dtype) -> Linear:
+        """y ↦ J⁻¹ y, from x ↦ J x; what all right-hand sides share is done once."""
         ...
 
     def size(self, x: Vector) -> Float[Array, ""]:
@@ -48,8 +49,9 @@ class Cells(NamedTuple):
 
     runs: tuple[tuple[int, int], ...]
 
-    def solve(self, tangent: Callable[[Vector], Vector], y: Vector) -> Vector:
-        return solve_blocks(blocks(tangent, self, y.dtype), y, self)
+    def factor(self, tangent: Linear, dtype) -> Linear:
+        matrices = blocks(tangent, self, dtype)
+        return lambda y: solve_blocks(matrices, y, self)
 
     def size(self, x: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(x))
@@ -82,7 +84,8 @@ def solve(residual: Callable[[Vector], Vector], guess: Vector, layout: Layout, l
         x, converged, iterations = _correct_once(f, x, layout) if linear else _iterate(f, x, layout, jax.lax.stop_gradient(floor))
         return x, (converged.astype(x.dtype), iterations.astype(x.dtype))  # custom_root can carry only real numbers beside the root
 
-    x, (converged, iterations) = jax.lax.custom_root(residual, guess, run, layout.solve, has_aux=True)
+    tangent = lambda f, y: layout.factor(f, y.dtype)(y)
+    x, (converged, iterations) = jax.lax.custom_root(residual, guess, run, tangent, has_aux=True)
     return Root(x, converged > 0, iterations.astype(int))
 
 
@@ -124,11 +127,12 @@ def _chords(f, x, layout, floor):
     Corrections shrink by a rate that is small where the guess is good, and rate · correction is the error that remains: most steps are done here.
     """
     r, tangent = jax.linearize(f, x)
-    d = -layout.solve(tangent, r)
+    inverse = layout.factor(tangent, x.dtype)
+    d = -inverse(r)
     sizes = [layout.size(d)]
     for _ in range(_CHORDS):
         x = x + d
-        d = -layout.solve(tangent, f(x))
+        d = -inverse(f(x))
         sizes.append(layout.size(d))
     before, size = sizes[-2:]
     rate = size / jnp.maximum(before, jnp.finfo(x.dtype).tiny)
@@ -141,10 +145,10 @@ def _chords(f, x, layout, floor):
 
 def _correction(f, x, layout):
     r, tangent = jax.linearize(f, x)
-    return -layout.solve(tangent, r)
+    return -layout.factor(tangent, x.dtype)(r)
 
 
-def blocks(tangent: Callable[[Vector], Vector], cells: Cells, dtype) -> list[Float[Array, "count size size"]]:
+def blocks(tangent: Linear, cells: Cells, dtype) -> list[Float[Array, "count size size"]]:
     """The diagonal blocks of a linear map, from `cells.width` evaluations of it."""
     seeds = np.concatenate([np.tile(np.eye(cells.width, size), count) for count, size in cells.runs], axis=1)
     columns = jax.vmap(tangent)(jnp.asarray(seeds, dtype))

@@ -6,7 +6,6 @@ A falls into cells; what is solved together are only the k multipliers. S couple
 local constraints (a chain, many molecules) it is banded once they are put in the right order: a chain of k links costs O(k).
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.mechanics import newton, small
-from bismut.mechanics.newton import Cells, Vector
+from bismut.mechanics.newton import Cells, Linear, Vector
 
 Touches = tuple[tuple[int, ...], ...]  # for each constraint, the components of a velocity it feels
 
@@ -32,18 +31,20 @@ class Band(NamedTuple):
         """Whether band storage would save nothing."""
         return 2 * self.half + 1 >= len(self.order)
 
-    def solve(self, S: Callable[[Vector], Vector], y: Vector) -> Vector:
-        """λ with S λ = y."""
+    def factor(self, S: Linear, dtype) -> Linear:
+        """y ↦ λ with S λ = y."""
+        k = len(self.order)
         if self.full:
-            return small.solve(jax.vmap(S)(jnp.eye(len(self.order), dtype=y.dtype)).T, y)
+            matrix = jax.vmap(S)(jnp.eye(k, dtype=dtype)).T
+            return lambda y: small.solve(matrix, y)
         order, width = np.asarray(self.order), 2 * self.half + 1
         place = np.argsort(order)
         # Columns whose neighbourhoods do not overlap are found with one product.
-        columns = jax.vmap(S)(jnp.asarray(place[None, :] % width == np.arange(width)[:, None], y.dtype))[:, order]
-        rows, offsets = np.arange(len(order))[:, None], np.arange(-self.half, self.half + 1)
-        inside = (rows + offsets >= 0) & (rows + offsets < len(order))
+        columns = jax.vmap(S)(jnp.asarray(place[None, :] % width == np.arange(width)[:, None], dtype))[:, order]
+        rows, offsets = np.arange(k)[:, None], np.arange(-self.half, self.half + 1)
+        inside = (rows + offsets >= 0) & (rows + offsets < k)
         bands = jnp.where(inside, columns[(rows + offsets) % width, rows], 0.0)
-        return solve_banded(bands, y[order])[place]
+        return lambda y: solve_banded(bands, y[order])[place]
 
 
 class Saddle(NamedTuple):
@@ -52,16 +53,20 @@ class Saddle(NamedTuple):
     cells: Cells
     band: Band
 
-    def solve(self, tangent: Callable[[Vector], Vector], y: Vector) -> Vector:
-        n = self.cells.dim
-        a, b = y[:n], y[n:]
-        across = lambda x: tangent(jnp.concatenate([x, jnp.zeros_like(b)]))
-        matrices = newton.blocks(lambda x: across(x)[:n], self.cells, y.dtype)
+    def factor(self, tangent: Linear, dtype) -> Linear:
+        n, k = self.cells.dim, len(self.band.order)
+        across = lambda x: tangent(jnp.concatenate([x, jnp.zeros(k, dtype)]))
+        matrices = newton.blocks(lambda x: across(x)[:n], self.cells, dtype)
         inverse = lambda x: newton.solve_blocks(matrices, x, self.cells)
-        N = lambda multipliers: tangent(jnp.concatenate([jnp.zeros_like(a), multipliers]))[:n]
-        free = inverse(a)
-        multipliers = self.band.solve(lambda m: across(inverse(N(m)))[n:], across(free)[n:] - b)
-        return jnp.concatenate([free - inverse(N(multipliers)), multipliers])
+        N = lambda multipliers: tangent(jnp.concatenate([jnp.zeros(n, dtype), multipliers]))[:n]
+        S = self.band.factor(lambda m: across(inverse(N(m)))[n:], dtype)
+
+        def solve(y):
+            free = inverse(y[:n])
+            multipliers = S(across(free)[n:] - y[n:])
+            return jnp.concatenate([free - inverse(N(multipliers)), multipliers])
+
+        return solve
 
     def size(self, x: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(x[: self.cells.dim]))

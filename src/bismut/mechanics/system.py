@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.errors import BismutError, DegenerateError, ShapeError, nearest
+from bismut.errors import BismutError, ShapeError, nearest
 from bismut.mechanics import constraint as holonomic
-from bismut.mechanics import newton
+from bismut.mechanics import newton, refusals
 from bismut.mechanics.dependence import affine
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.newton import Cells
@@ -31,8 +31,6 @@ from bismut.precision import cast, real_type
 from bismut.spaces import Point, Space, Velocity, add, pair
 
 Scalar = Float[Array, ""]
-
-_LARGEST_PROBE = 64  # degrees of freedom up to which the Hessian of L is tried at random points
 
 
 class System(eqx.Module):
@@ -94,10 +92,10 @@ class System(eqx.Module):
         self._kinetic = law("kinetic", kinetic, ("q", "v"))
         self._symmetries = tuple((symmetries or {}).items())
         self._cells = cells
-        self.channels = self._count("noise", self._noise, channels or 0, channels)
-        self.constraints = self._count("constraint", self._constraint, 0, None)
+        self.channels = refusals.count(self, "noise", self._noise, channels or 0, channels)
+        self.constraints = refusals.count(self, "constraint", self._constraint, 0, None)
         self.touches = holonomic.touches(self) if self.constraints else ()
-        self._check()
+        refusals.check(self)
 
     # What the user wrote.
 
@@ -259,89 +257,3 @@ class System(eqx.Module):
         for name in System.__dataclass_fields__:
             object.__setattr__(new, name, fields.get(name, getattr(self, name)))
         return new
-
-    # Refusals.
-
-    def _count(self, name: str, function: Law | None, without: int, wanted: int | None) -> int:
-        """How many values the noise or the constraint has."""
-        if function is None:
-            return without
-        shape = self._shape_of(function, self.space.origin(self.dtype))
-        if isinstance(shape, tuple) and len(shape) == 1 and (wanted is None or shape == (wanted,)):
-            return shape[0]
-        came = f"shape {shape}" if isinstance(shape, tuple) else shape
-        size = "(m,)" if wanted is None else f"({wanted},)"
-        what, letter = ("Wiener process", "γ") if name == "noise" else ("constraint", "g")
-        raise ShapeError(
-            f"{name} must return one array {size}, one value {letter}_i(q) per {what}, but it returned {came}. Write jnp.array([{letter}_1, ...])."
-        )
-
-    def _shape_of(self, function: Law, *arguments):
-        try:
-            out = jax.eval_shape(lambda *a: self._call(function, *a, t=jnp.zeros((), self.dtype)), *arguments)
-        except BismutError:
-            raise
-        except Exception as problem:
-            shapes = ", ".join(str(jax.tree.map(jnp.shape, a)) for a in arguments)
-            raise ShapeError(f"{function.name} fails when called with arrays of shapes {shapes} on {self.space}: {problem}") from problem
-        return out.shape if hasattr(out, "shape") else f"a {type(out).__name__}"
-
-    def _check(self):
-        q, v = self.space.origin(self.dtype), self.space.zero(self.dtype)
-        for function, arguments in ((self._lagrangian, (q, v)), (self._potential, (q,))):
-            if function is None:
-                continue
-            shape = self._shape_of(function, *arguments)
-            if shape != ():
-                raise ShapeError(f"{function.name} must return one number, but it returned {shape}. Sum over components: v @ v, jnp.sum(...).")
-        if self._force is not None:
-            self._shape_of(self._force, q, v)
-            got = jax.eval_shape(lambda: self.force(q, v))
-            want = jax.eval_shape(lambda: v)
-            if jax.tree.map(jnp.shape, got) != jax.tree.map(jnp.shape, want):
-                raise ShapeError(
-                    f"force must return a covector shaped like a velocity {jax.tree.map(jnp.shape, want)}, but {jax.tree.map(jnp.shape, got)} came."
-                )
-        if self._constraint is not None and "t" in self._constraint.wants:
-            raise BismutError("constraint names an argument t, but constraints that move are not supported: g must be a function of q.")
-        if self.constraints >= self.space.dim:
-            raise BismutError(f"{self.constraints} constraints leave nothing that could move on {self.space}, which has {self.space.dim} dimensions.")
-        for name, symmetry in self._symmetries:
-            if not isinstance(symmetry, Symmetry):
-                raise ShapeError(f"symmetries[{name!r}] must be a symmetry such as left_rotation((0, 0, 1)), but {type(symmetry).__name__} came.")
-            for generator in symmetry.generators:
-                self._check_generator(name, generator, q, v)
-        if self._cells is not None and self._potential is None:
-            raise BismutError("cells are for systems written as L = T − U. Use mechanical(...), which finds them, or give potential= as well.")
-        if self._lagrangian is not None and self._cells is None and self.space.dim <= _LARGEST_PROBE:
-            self._check_regular()
-
-    def _check_generator(self, name: str, generator: Callable, q: Point, v: Velocity):
-        try:
-            got = jax.eval_shape(lambda: generator(self.space, q))
-        except BismutError:
-            raise
-        except Exception as problem:
-            raise ShapeError(f"symmetries[{name!r}] does not act on {self.space}: {problem}") from problem
-        shapes = [jax.tree.map(jnp.shape, tree) for tree in (got, v)]
-        if shapes[0] != shapes[1]:
-            raise ShapeError(f"symmetries[{name!r}] must move a point of {self.space} with a velocity of shape {shapes[1]}, but {shapes[0]} came.")
-
-    def _check_regular(self):
-        """Refuse a Lagrangian whose Hessian in v is singular at two random points."""
-        worst = np.inf
-        for seed in (0, 1):
-            key = jax.random.key(seed)
-            q = cast(self.space.random(key), self.dtype)
-            v = self.space.unflatten(0.1 * jax.random.normal(key, (self.space.dim,), self.dtype))
-            hessian = np.asarray(self.mass(q, v))
-            if not np.isfinite(hessian).all():
-                return  # outside the domain of L; the start state is checked instead
-            values = np.linalg.svd(hessian, compute_uv=False)
-            worst = min(worst, values[-1] / values[0] if values[0] > 0 else 0.0)
-            direction = np.linalg.svd(hessian)[2][-1]
-        if worst < 1e2 * np.finfo(self.dtype).eps:
-            raise DegenerateError(
-                f"The Lagrangian is degenerate: ∂²L/∂v² is singular (smallest over largest singular value {worst:.1g}), so momentum does not "
-                f"determine velocity along {np.round(direction, 3)}. Give that direction a mass, or remove it from the space."
-            )

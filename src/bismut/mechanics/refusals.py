@@ -1,0 +1,111 @@
+"""Wrong systems, refused before anything runs: what was wanted, what came, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.errors import BismutError, DegenerateError, ShapeError
+from bismut.mechanics.law import Law
+from bismut.mechanics.symmetry import Symmetry
+from bismut.precision import cast
+from bismut.spaces import Point, Velocity
+
+if TYPE_CHECKING:
+    from bismut.mechanics.system import System
+
+_LARGEST_PROBE = 64  # degrees of freedom up to which the Hessian of L is tried at random points
+
+
+def count(system: System, name: str, function: Law | None, without: int, wanted: int | None) -> int:
+    """How many values the noise or the constraint has."""
+    if function is None:
+        return without
+    shape = _shape_of(system, function, system.space.origin(system.dtype))
+    if isinstance(shape, tuple) and len(shape) == 1 and (wanted is None or shape == (wanted,)):
+        return shape[0]
+    came = f"shape {shape}" if isinstance(shape, tuple) else shape
+    size = "(m,)" if wanted is None else f"({wanted},)"
+    what, letter = ("Wiener process", "γ") if name == "noise" else ("constraint", "g")
+    raise ShapeError(
+        f"{name} must return one array {size}, one value {letter}_i(q) per {what}, but it returned {came}. Write jnp.array([{letter}_1, ...])."
+    )
+
+
+def _shape_of(system: System, function: Law, *arguments):
+    try:
+        out = jax.eval_shape(lambda *a: system._call(function, *a, t=jnp.zeros((), system.dtype)), *arguments)
+    except BismutError:
+        raise
+    except Exception as problem:
+        shapes = ", ".join(str(jax.tree.map(jnp.shape, a)) for a in arguments)
+        raise ShapeError(f"{function.name} fails when called with arrays of shapes {shapes} on {system.space}: {problem}") from problem
+    return out.shape if hasattr(out, "shape") else f"a {type(out).__name__}"
+
+
+def check(system: System) -> None:
+    """Refuse functions that return something else than they should, and a degenerate Lagrangian."""
+    q, v = system.space.origin(system.dtype), system.space.zero(system.dtype)
+    for function, arguments in ((system._lagrangian, (q, v)), (system._potential, (q,))):
+        if function is None:
+            continue
+        shape = _shape_of(system, function, *arguments)
+        if shape != ():
+            raise ShapeError(f"{function.name} must return one number, but it returned {shape}. Sum over components: v @ v, jnp.sum(...).")
+    if system._force is not None:
+        _shape_of(system, system._force, q, v)
+        got = jax.eval_shape(lambda: system.force(q, v))
+        want = jax.eval_shape(lambda: v)
+        if jax.tree.map(jnp.shape, got) != jax.tree.map(jnp.shape, want):
+            raise ShapeError(
+                f"force must return a covector shaped like a velocity {jax.tree.map(jnp.shape, want)}, but {jax.tree.map(jnp.shape, got)} came."
+            )
+    if system._constraint is not None and "t" in system._constraint.wants:
+        raise BismutError("constraint names an argument t, but constraints that move are not supported: g must be a function of q.")
+    if system.constraints >= system.space.dim:
+        raise BismutError(f"{system.constraints} constraints leave nothing to move on {system.space}, which has {system.space.dim} dimensions.")
+    for name, symmetry in system._symmetries:
+        if not isinstance(symmetry, Symmetry):
+            raise ShapeError(f"symmetries[{name!r}] must be a symmetry such as left_rotation((0, 0, 1)), but {type(symmetry).__name__} came.")
+        for generator in symmetry.generators:
+            _check_generator(system, name, generator, q, v)
+    if system._cells is not None and system._potential is None:
+        raise BismutError("cells are for systems written as L = T − U. Use mechanical(...), which finds them, or give potential= as well.")
+    if system._lagrangian is not None and system._cells is None and system.space.dim <= _LARGEST_PROBE:
+        _check_regular(system)
+
+
+def _check_generator(system: System, name: str, generator: Callable, q: Point, v: Velocity):
+    try:
+        got = jax.eval_shape(lambda: generator(system.space, q))
+    except BismutError:
+        raise
+    except Exception as problem:
+        raise ShapeError(f"symmetries[{name!r}] does not act on {system.space}: {problem}") from problem
+    shapes = [jax.tree.map(jnp.shape, tree) for tree in (got, v)]
+    if shapes[0] != shapes[1]:
+        raise ShapeError(f"symmetries[{name!r}] must move a point of {system.space} with a velocity of shape {shapes[1]}, but {shapes[0]} came.")
+
+
+def _check_regular(system: System) -> None:
+    """Refuse a Lagrangian whose Hessian in v is singular at two random points."""
+    worst = np.inf
+    for seed in (0, 1):
+        key = jax.random.key(seed)
+        q = cast(system.space.random(key), system.dtype)
+        v = system.space.unflatten(0.1 * jax.random.normal(key, (system.space.dim,), system.dtype))
+        hessian = np.asarray(system.mass(q, v))
+        if not np.isfinite(hessian).all():
+            return  # outside the domain of L; the start state is checked instead
+        values = np.linalg.svd(hessian, compute_uv=False)
+        worst = min(worst, values[-1] / values[0] if values[0] > 0 else 0.0)
+        direction = np.linalg.svd(hessian)[2][-1]
+    if worst < 1e2 * np.finfo(system.dtype).eps:
+        raise DegenerateError(
+            f"The Lagrangian is degenerate: ∂²L/∂v² is singular (smallest over largest singular value {worst:.1g}), so momentum does not "
+            f"determine velocity along {np.round(direction, 3)}. Give that direction a mass, or remove it from the space."
+        )
