@@ -6,8 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray
 
 import bismut as bm
+from bismut.cli.runs.prepare import prepare
+from bismut.errors import BismutError
+from bismut.figures.runs import pictures
 from bismut.store import read_run
 
 SMALL = ("--steps", 12, "--trajectories", 5, "--seed", 3)
@@ -183,3 +187,22 @@ def test_a_dry_run_writes_the_file_and_runs_nothing(bismut):
     assert [path.name for path in Path().iterdir()] == ["a.toml"]
     assert bismut("run", "oscillator", *SMALL, "--write", "a.toml", "--dry-run").exit_code == 2
     assert json.loads(bismut("run", "oscillator", *SMALL, "--dry-run", "--json").stdout)["plan"]["trajectories"] == 5
+
+
+def test_three_positions_are_not_taken_for_a_rotation():
+    """Positions of three bodies have the shape of a rotation matrix; what turns is told from what moves."""
+    ready = prepare({"system": {"name": "magnetic-dipoles"}, "observe": {"axes": {"of": "orientation"}}}, {})
+    start = ready.start
+    assert isinstance(start, bm.State)
+    assert np.allclose(ready.observe["axes"](start), start.q[1][..., 2])
+    states = {
+        kind: (("trajectory", f"{kind}_0", f"{kind}_1", f"{kind}_2")[: np.ndim(value) + 1], np.asarray(value)[None])
+        for kind, value in (("q0", start.q[0]), ("q1", start.q[1]), ("p0", start.p[0]), ("p1", start.p[1]))
+    }
+    tree = xarray.DataTree.from_dict({"/final": xarray.Dataset(states)})
+    how = {"scheme": "", "space": "", "trajectories": 1, "step": 1.0, "seed": 0}
+    found = pictures(tree, how)
+    assert set(found) == {"final-portrait", "final-sphere", "final-momenta"}
+    assert found["final-sphere"].draw.keywords["turns"].name == "q1"
+    with pytest.raises(BismutError, match="no rotations"):
+        prepare({"system": {"name": "oscillator"}, "observe": {"a": {"of": "orientation"}}}, {})

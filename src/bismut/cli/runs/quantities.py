@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from bismut import ensembles
 from bismut.ensembles import Observable
@@ -45,16 +46,13 @@ class Coordinates:
 class Orientation:
     """Where an axis fixed in the body points: R e. Of many bodies, one row each."""
 
-    part: int | None
+    part: int
     component: tuple[int, ...]
     axis: tuple[float, ...]
 
     def __call__(self, state: State):
-        leaves = jax.tree.leaves(state.q)
-        rotations = [leaf for leaf in leaves if leaf.shape[-2:] == (3, 3)] if self.part is None else leaves[self.part : self.part + 1]
-        if not rotations or rotations[0].shape[-2:] != (3, 3):
-            raise BismutError(f"There is no rotation in a point with arrays {[leaf.shape for leaf in leaves]}, so nothing has an orientation.")
-        return _component(rotations[0] @ jnp.asarray(self.axis, rotations[0].dtype), self.component)
+        turn = jax.tree.leaves(state.q)[self.part]
+        return _component(turn @ jnp.asarray(self.axis, turn.dtype), self.component)
 
 
 @dataclass(frozen=True)
@@ -103,10 +101,20 @@ def quantity(asked: str | Mapping[str, Any], scheme: Scheme, own: Mapping[str, C
     index = table.get("component", ())
     component = tuple(index) if isinstance(index, list | tuple) else (index,)
     if name == "orientation":
-        return Orientation(table.get("part"), component, tuple(map(float, table.get("axis", (0.0, 0.0, 1.0)))))
+        return Orientation(_rotation(scheme, table.get("part")), component, tuple(map(float, table.get("axis", (0.0, 0.0, 1.0)))))
     if name in OF_STATE:
         return Coordinates(name, table.get("part", 0), component)
     return getattr(ensembles, name)
+
+
+def _rotation(scheme: Scheme, part: int | None) -> int:
+    """Which array of a point holds rotations: the one that is the identity at the origin. Three positions in space have the same shape."""
+    leaves = jax.tree.leaves(scheme.space.origin(scheme.system.dtype))
+    turns = [i for i, leaf in enumerate(leaves) if leaf.shape[-2:] == (3, 3) and np.array_equal(leaf, np.broadcast_to(np.eye(3), leaf.shape))]
+    if not turns or part not in (None, *turns):
+        where = f"rotations are in part {turns}" if turns else f"{scheme.space} has no rotations of space"
+        raise BismutError(f"orientation{'' if part is None else f' of part {part}'} was asked for, but {where}.")
+    return turns[0] if part is None else part
 
 
 def known(scheme: Scheme, own: Mapping[str, Callable]) -> list[str]:

@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bismut.errors import DomainError
 from bismut.figures.figure import FORMATS
 from bismut.figures.runs.curves import lags, levels, series
@@ -75,6 +77,16 @@ def _of(name: str, data: Any, words: str) -> dict[str, Picture]:
     return {}  # an average or extremes: numbers, which `info` prints
 
 
+def _rotations(array: Any) -> bool:
+    """Whether an array holds rotation matrices; three positions in space have the same shape."""
+    values = np.asarray(array)
+    if values.shape[-2:] != (3, 3):
+        return False
+    known = values.reshape(-1, 3, 3)
+    known = known[np.isfinite(known).all((1, 2))]
+    return bool(len(known)) and np.allclose(np.swapaxes(known, 1, 2) @ known, np.eye(3), atol=1e-6)
+
+
 def _of_states(name: str, data: Any, words: str) -> dict[str, Picture]:
     """Portraits of kept trajectories (with time) or of the last states (without)."""
     q = {str(kind): data[kind] for kind in data if str(kind).startswith("q")}
@@ -83,7 +95,7 @@ def _of_states(name: str, data: Any, words: str) -> dict[str, Picture]:
         return {}
     found = {}
     draw = lambda kind, **chosen: partial(kind, name=name, words=words, **chosen)
-    turns = {kind: array for kind, array in q.items() if array.shape[-2:] == (3, 3)}
+    turns = {kind: array for kind, array in q.items() if _rotations(array)}
     flat = [(q[one], p[other]) for one, other in zip(q, p, strict=False) if one not in turns and q[one].shape == p[other].shape]
     if flat:
         what = "last states" if name == "final" else "kept trajectories"
