@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,16 @@ def columns(array: Any) -> tuple[np.ndarray, list[str]]:
     return values.reshape(len(values), -1)[:, :_MOST], labels[:_MOST]
 
 
+def caption(words: str) -> str:
+    """Words over a picture, in lines that fit its width."""
+    return textwrap.fill(words, 84)
+
+
 def note(axis: Any, shown: int, array: Any, words: str) -> None:
     """The caption: how the run was made, and what was left out."""
     total = int(np.prod(np.shape(array)[1:]))
     more = f"; the first {shown} of {total} components" if total > shown else ""
-    axis.set_title(words + more, fontsize=9.5, loc="left")
+    axis.set_title(caption(words + more), fontsize=9.5, loc="left")
 
 
 def series(figure: Any, name: str, data: Any, words: str) -> None:

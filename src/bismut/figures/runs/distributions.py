@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bismut.figures.runs.curves import COLOURS
+from bismut.figures.runs.curves import COLOURS, caption
 
 
 def counts(figure: Any, name: str, data: Any, words: str) -> None:
@@ -16,7 +16,7 @@ def counts(figure: Any, name: str, data: Any, words: str) -> None:
     axis.stairs(data["density"].values, data["edges"].values, color=COLOURS[0], lw=1.4)
     axis.set_xlabel(name)
     axis.set_ylabel("density")
-    axis.set_title(words + _outside(data), fontsize=9.5, loc="left")
+    axis.set_title(caption(words + _outside(data)), fontsize=9.5, loc="left")
 
 
 def grid(figure: Any, name: str, data: Any, words: str) -> None:
@@ -28,7 +28,7 @@ def grid(figure: Any, name: str, data: Any, words: str) -> None:
     axis.grid(visible=False)
     axis.set_xlabel(f"{name}: first quantity")
     axis.set_ylabel(f"{name}: second quantity")
-    axis.set_title(words + _outside(data), fontsize=9.5, loc="left")
+    axis.set_title(caption(words + _outside(data)), fontsize=9.5, loc="left")
 
 
 def spread(figure: Any, name: str, words: str, momenta: list[Any]) -> None:
@@ -51,7 +51,7 @@ def spread(figure: Any, name: str, words: str, momenta: list[Any]) -> None:
     axis.set_xlabel("momentum p, last states")
     axis.set_ylabel("density")
     axis.legend(loc="best")
-    axis.set_title(words + (f"; the first {drawn} of {total} components" if total > drawn else ""), fontsize=9.5, loc="left")
+    axis.set_title(caption(words + (f"; the first {drawn} of {total} components" if total > drawn else "")), fontsize=9.5, loc="left")
 
 
 def _outside(data: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bismut.figures.runs.curves import COLOURS
+from bismut.figures.runs.curves import COLOURS, caption
 
 _MOST = 5000  # points in one picture
 
@@ -28,7 +28,7 @@ def portrait(figure: Any, name: str, words: str, pairs: list[Any]) -> None:
             axis.scatter(np.ravel(q)[:_MOST], np.ravel(p)[:_MOST], s=_size(q.size), color=COLOURS[0], alpha=0.5, lw=0, rasterized=True)
         axis.set_xlabel(x)
         axis.set_ylabel(y)
-    figure.suptitle(words + ("; dots: starts" if timed else ""), fontsize=9.5)
+    figure.suptitle(caption(words + ("; dots: starts" if timed else "")), fontsize=9.5)
 
 
 def section(figure: Any, name: str, data: Any, words: str) -> None:
@@ -43,7 +43,7 @@ def section(figure: Any, name: str, data: Any, words: str) -> None:
         axis.scatter(x, y, s=_size(crossings), color=COLOURS[i % len(COLOURS)], lw=0, rasterized=True)
     axis.set_xlabel(f"{name}: first quantity" if flat.shape[-1] > 1 else "time t")
     axis.set_ylabel(f"{name}: second quantity" if flat.shape[-1] > 1 else name)
-    axis.set_title(f"{words}; {crossings} crossings", fontsize=9.5, loc="left")
+    axis.set_title(caption(f"{words}; {crossings} crossings"), fontsize=9.5, loc="left")
 
 
 def sphere(figure: Any, name: str, words: str, turns: Any) -> None:
@@ -57,7 +57,7 @@ def sphere(figure: Any, name: str, words: str, turns: Any) -> None:
             axis.scatter(*line[:1].T, color=COLOURS[i], s=25)
     else:
         axis.scatter(*ends.reshape(-1, 3)[:_MOST].T, color=COLOURS[0], s=_size(ends.size // 3), alpha=0.6, lw=0)
-    figure.suptitle(f"{words}; third body axis R e₃" + ("; dots: starts" if "time" in turns.dims else ", last states"), fontsize=9.5)
+    figure.suptitle(caption(f"{words}; third body axis R e₃" + ("; dots: starts" if "time" in turns.dims else ", last states")), fontsize=9.5)
 
 
 def directions(figure: Any, name: str, data: Any, words: str) -> None:
@@ -68,7 +68,7 @@ def directions(figure: Any, name: str, data: Any, words: str) -> None:
     for i, line in enumerate(lines):
         axis.plot(*line.T, color=COLOURS[i], lw=1.3)
         axis.scatter(*line[:1].T, color=COLOURS[i], s=25)
-    figure.suptitle(f"{words}; mean of {name}; dots: starts", fontsize=9.5)
+    figure.suptitle(caption(f"{words}; mean of {name}; dots: starts"), fontsize=9.5)
 
 
 def _globe(figure: Any) -> Any:
