@@ -28,7 +28,14 @@ def test_a_hundred_thousand_noisy_steps_stay_on_the_sphere(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "system"), [("euler", "sphere"), ("verlet", "sphere"), ("euler", "triatomic"), ("verlet", "chain"), ("verlet", "ball joint")]
+    ("name", "system"),
+    [
+        ("euler", "sphere"),
+        ("verlet", "sphere"),
+        ("euler", "triatomic"),
+        ("verlet", "chain"),
+        pytest.param("verlet", "ball joint", marks=pytest.mark.slow),
+    ],
 )
 def test_symplectic_on_the_surface(name, system):
     scheme = SCHEMES[name](ALL[system]())
