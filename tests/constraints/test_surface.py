@@ -27,16 +27,10 @@ def test_a_hundred_thousand_noisy_steps_stay_on_the_sphere(name):
     assert float(jnp.max(jnp.abs(J - J[0]))) < 1e-11
 
 
-@pytest.mark.parametrize(
-    ("name", "system"),
-    [
-        ("euler", "sphere"),
-        ("verlet", "sphere"),
-        ("euler", "triatomic"),
-        ("verlet", "chain"),
-        pytest.param("verlet", "ball joint", marks=pytest.mark.slow),
-    ],
-)
+CASES = [("euler", "sphere"), ("verlet", "sphere"), ("euler", "triatomic"), ("verlet", "chain")]
+
+
+@pytest.mark.parametrize(("name", "system"), [*CASES, pytest.param("verlet", "ball joint", marks=pytest.mark.slow)])
 def test_symplectic_on_the_surface(name, system):
     scheme = SCHEMES[name](ALL[system]())
     dW = 3 * np.sqrt(0.05) * jnp.array([0.8, -1.1])
