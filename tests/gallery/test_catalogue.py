@@ -12,7 +12,10 @@ from bismut.gallery.measures import symmetry_spread
 ENTRIES = entries()
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+LONG = ("underwater-vehicle-reduced", "spacecraft", "patchy-disks")  # to compile
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in ENTRIES])
 def test_the_default_system_runs_keeps_its_symmetries_and_is_what_its_facts_say(name):
     """One test for each system, because one compiled trajectory serves all three."""
     trial = ENTRIES[name].trial()
