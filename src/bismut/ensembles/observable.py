@@ -14,6 +14,7 @@ import numpy as np
 
 from bismut.errors import BismutError, ShapeError
 from bismut.mechanics import Scheme, State, System
+from bismut.showing import called
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,10 @@ class Observable:
 
     name: str
     function: Callable
+    words: str = ""
+
+    def __repr__(self) -> str:
+        return self.name
 
     def __call__(self, system: System | Scheme, state: State, t=0.0):
         return self.function(system.system if isinstance(system, Scheme) else system, state, t)
@@ -60,6 +65,9 @@ class Measure(eqx.Module):
 
     system: System
     function: Callable = eqx.field(static=True)
+
+    def __repr__(self) -> str:
+        return called(self.function)
 
     def one(self, state: State, t) -> jax.Array:
         value = self.function(self.system, state, t) if isinstance(self.function, Observable) else self.function(state)

@@ -31,6 +31,9 @@ class Outcome:
     failures: tuple[Failure, ...] = field(default=())
     stopped: str = ""
 
+    def __repr__(self):
+        return f"Outcome({str(self).partition(chr(10))[0].rstrip(':')})"
+
     @property
     def ok(self) -> bool:
         return not self.failures
@@ -42,7 +45,8 @@ class Outcome:
     def __str__(self):
         ending = f"; {self.stopped}" if self.stopped else ""
         if self.ok:
-            return f"all {self.trajectories} trajectories finished{ending}"
+            whole = "the trajectory finished" if self.trajectories == 1 else f"all {self.trajectories} trajectories finished"
+            return f"{whole}{ending}"
         lines = [f"{len(self.failures)} of {self.trajectories} trajectories failed and were left out from then on{ending}:"]
         lines += [f"  {failure}" for failure in self.failures[:_SHOWN]]
         if len(self.failures) > _SHOWN:

@@ -9,6 +9,7 @@ import numpy as np
 
 from bismut.ensembles.observers.watcher import Setting
 from bismut.errors import DomainError
+from bismut.showing import text
 
 _SHARE = 0.8  # of the memory that is free, which a run may fill
 
@@ -43,7 +44,7 @@ class Plan:
                 "a longer stride for paths, fewer bins or lags, or keep_final=False if the last states are not wanted."
             )
 
-    def __str__(self):
+    def __repr__(self):
         swept = f" × {self.values} values" if self.values > 1 else ""
         lines = [
             f"{self.trajectories} trajectories × {self.steps} steps{swept}: {self.path_steps:.3g} path-steps",
@@ -57,6 +58,9 @@ class Plan:
             rate = self.path_steps / max(self.seconds, 1e-9)
             lines.append(f"  time         {_span(self.seconds)} at {rate / 1e6:.2f} M path-steps/s, after {self.compiling:.1f} s of compiling")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return text(str(self))
 
 
 def sizes(setting: Setting, state, watching: int, block: int, trajectories: int, workers: int, keep_final: bool) -> tuple[int, int]:

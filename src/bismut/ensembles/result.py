@@ -10,6 +10,7 @@ from bismut.ensembles.observers.report import Report
 from bismut.ensembles.outcome import Outcome
 from bismut.errors import BismutError, nearest
 from bismut.mechanics import State
+from bismut.showing import table
 
 RESERVED = ("final", "times", "outcome", "provenance", "observables")
 
@@ -62,6 +63,12 @@ class Result:
         return [*super().__dir__(), *self.observables]
 
     def __repr__(self):
+        return "\n".join([f"{self._how()}; {self.outcome}", *(f"  {report!r}" for report in self.observables.values())])
+
+    def _repr_html_(self) -> str:
+        rows = [(name, report.words, ", ".join(report.variables)) for name, report in self.observables.items()]
+        return table(f"{self._how()}; {self.outcome}", rows, ("observed", "found", "arrays"))
+
+    def _how(self) -> str:
         p = self.provenance
-        head = f"{p.scheme} on {p.space}: {p.trajectories} trajectories, {p.steps} steps of {p.step:g}, seed {p.seed}; {self.outcome}"
-        return "\n".join([head, *(f"  {report!r}" for report in self.observables.values())])
+        return f"{p.scheme} on {p.space}: {p.trajectories} trajectories, {p.steps} steps of {p.step:g}, seed {p.seed}"

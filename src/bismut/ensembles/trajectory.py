@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from bismut.ensembles.block import finite
@@ -21,6 +22,7 @@ from bismut.errors import DomainError
 from bismut.flows import Solve, flow
 from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener, advance, words
+from bismut.showing import brief
 from bismut.spaces import Point
 
 
@@ -36,6 +38,11 @@ class Trajectory(NamedTuple):
     number: int
     h: Float[Array, ""]
     failed: Int[Array, ""]
+
+    def __repr__(self) -> str:
+        known = not isinstance(self.times, Tracer)
+        when = f", t = {float(self.times[0]):g} to {float(self.times[-1]):g}, {self.outcome!r}" if known else ""
+        return f"Trajectory({len(self.times)} states{when}; q={brief(self.q)}, p={brief(self.p)})"
 
     @property
     def q(self) -> Point:

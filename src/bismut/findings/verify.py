@@ -24,6 +24,7 @@ from bismut.flows import Flow, Langevin, Metropolised, RungeKutta4, Variational,
 from bismut.mechanics import Scheme, State
 from bismut.mechanics.constraint import jacobian, rate
 from bismut.noise import Wiener, words
+from bismut.showing import Words, table
 
 _STEPS = 200  # of the trajectory along which conservation is measured
 
@@ -38,9 +39,13 @@ class Finding:
     held: bool | None
     words: str
 
+    @property
+    def mark(self) -> str:
+        """✓ held, ✗ failed, · not claimed."""
+        return {True: "✓", False: "✗", None: "·"}[self.held]
+
     def __str__(self):
-        mark = {True: "✓", False: "✗", None: "·"}[self.held]
-        return f"{mark} {self.law:<28} {self.measured:>10.3g}   {self.words}"
+        return f"{self.mark} {self.law:<28} {self.measured:>10.3g}   {self.words}"
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,15 @@ class Report:
             raise BismutError(f"There is no finding {law!r}. {nearest(law, found)}")
         return found[law]
 
-    def __str__(self):
-        head = f"{self.scheme}, step {self.step:g}: {'every claim held' if self.ok else 'A CLAIM FAILED'}"
-        return "\n".join([head, *(f"  {finding}" for finding in self.findings)])
+    def __repr__(self):
+        return "\n".join([self._head(), *(f"  {finding}" for finding in self.findings)])
 
-    __repr__ = __str__
+    def _repr_html_(self) -> str:
+        rows = [(finding.mark, finding.law, f"{finding.measured:.3g}", finding.words) for finding in self.findings]
+        return table(self._head(), rows, ("", "law", "measured", "how"))
+
+    def _head(self) -> str:
+        return f"{self.scheme}, step {self.step:g}: {'every claim held' if self.ok else 'A CLAIM FAILED'}"
 
 
 def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = True) -> Report:
@@ -230,7 +239,7 @@ def explain(scheme: Scheme) -> str:
     orders = [f"order {claims.order:g}"] if claims.order is not None else []
     orders += [f"strong order {claims.strong_order:g}"] if claims.strong_order is not None and scheme.channels else []
     lines.append(f"  claims       {', '.join([*orders, *kept]) or 'nothing'} (measure them: bm.verify)")
-    return "\n".join([*lines, *ensemble_words(scheme)])
+    return Words("\n".join([*lines, *ensemble_words(scheme)]))
 
 
 def _formulas(scheme: Action) -> list[str]:

@@ -97,7 +97,7 @@ class Letters(Splitting):
                 heat, bath = heat + gained, bath + 1
         return Made(state, together(solves), heat, jnp.ones((), state_type(h)))
 
-    def __str__(self):
+    def __repr__(self):
         return self.word
 
 
@@ -118,7 +118,7 @@ class GLA(Splitting):
         state, heat = pieces.bath(state, h, z[0], t + h)
         return Made(state, solve, heat, jnp.ones((), state_type(h)))
 
-    def __str__(self):
+    def __repr__(self):
         return f"GLA({getattr(self.action, '__name__', 'own action')})"
 
 
@@ -168,7 +168,7 @@ class Metropolised(Splitting):
         size = 1 + jnp.max(jnp.abs(space.flatten(state.p)))
         return solve.converged & (gap < 1e-8 * size)
 
-    def __str__(self):
+    def __repr__(self):
         return f"Metropolised({getattr(self.action, '__name__', 'own action')})"
 
 

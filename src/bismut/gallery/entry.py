@@ -70,6 +70,9 @@ class Entry:
     facts: tuple[Fact, ...] = ()
     kept: tuple[str, ...] | None = None
 
+    def __repr__(self) -> str:
+        return f"Entry({self.name!r}: {self.title})"
+
     @property
     def physics(self) -> str:
         """The docstring of the entry's file: what it is, its equations, what is known of it."""

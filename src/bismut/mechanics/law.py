@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bismut.errors import ShapeError
+from bismut.showing import called
 
 _OFFERED = ("t", "parameters")
 
@@ -20,6 +21,9 @@ class Law:
     name: str
     function: Callable
     wants: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {called(self.function)}"
 
     def __call__(self, *arguments, t, parameters):
         offered = {"t": t, "parameters": parameters}

@@ -18,6 +18,7 @@ from bismut.mechanics.state import Ledger, State, blank_ledger
 from bismut.mechanics.system import System
 from bismut.noise import Index, Stream, Wiener
 from bismut.precision import cast
+from bismut.showing import brief, table
 from bismut.spaces import Point, Space, Velocity, add
 
 
@@ -28,6 +29,11 @@ class Claims(NamedTuple):
     strong_order: float | None = 1.0
     symplectic: bool = False
     momentum_maps: bool = False
+
+    def __str__(self) -> str:
+        orders = [f"{name} {value:g}" for name, value in (("order", self.order), ("strong order", self.strong_order)) if value is not None]
+        kept = [words for words, flag in (("symplectic", self.symplectic), ("keeps momentum maps", self.momentum_maps)) if flag]
+        return ", ".join([*orders, *kept]) or "nothing"
 
 
 class Scheme(eqx.Module):
@@ -51,6 +57,14 @@ class Scheme(eqx.Module):
         chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.kw_only and getattr(self, field.name) != field.default}
         settings = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
         return f"{type(self).__name__}({settings})" if settings else type(self).__name__
+
+    def __repr__(self) -> str:
+        return f"{self.title} of {self.system!r}"
+
+    def _repr_html_(self) -> str:
+        rows = [("claims", str(self.claims)), ("Wiener processes", str(self.channels))]
+        named = {name for name, _ in rows}
+        return table(f"{self.title} on {self.space}", [*rows, *(row for row in self.system.shown() if row[0] not in named)])
 
     def start(
         self,
@@ -141,6 +155,9 @@ class Maxwell(eqx.Module):
         if system.constraints:
             holonomic.check_start(system, *_at_rest(system, q))
         self.temperature = jnp.asarray(temperature, system.dtype)
+
+    def __repr__(self) -> str:
+        return f"Maxwell(q={brief(self.q)}, temperature={brief(self.temperature)}{', ledger=True' if self.ledger else ''})"
 
     def draw(self, path: Wiener, trajectory: Index, q: Point) -> State:
         """The start of one trajectory at a point q."""

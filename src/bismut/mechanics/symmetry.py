@@ -24,6 +24,9 @@ class Symmetry:
     words: str
     single: bool = True
 
+    def __repr__(self) -> str:
+        return f"Symmetry({self.words})"
+
     def momentum(self, space: Space, q: Point, p: Velocity) -> Float[Array, "..."]:
         """J(q, p): a number for one generator, an array for several."""
         values = [pair(p, generator(space, q)) for generator in self.generators]

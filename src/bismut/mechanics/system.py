@@ -28,6 +28,7 @@ from bismut.mechanics.saddle import Touches
 from bismut.mechanics.state import State
 from bismut.mechanics.symmetry import Symmetry
 from bismut.precision import cast, real_type
+from bismut.showing import brief, counted, table
 from bismut.spaces import Point, Space, Velocity, add, pair
 
 Scalar = Float[Array, ""]
@@ -250,6 +251,27 @@ class System(eqx.Module):
     def with_dissipation(self, dissipation: Any) -> System:
         """The same system with a force (system, q, v, t) ↦ covector that balances heat, beside its own."""
         return self._changed(dissipation=dissipation)
+
+    def __repr__(self) -> str:
+        what = [counted(self.channels, "Wiener process", "Wiener processes")] if self.channels else []
+        what += ["forced"] if self.forced else []
+        what += [counted(self.constraints, "constraint")] if self.constraints else []
+        what += [f"symmetries {', '.join(self.symmetries)}"] if self.symmetries else []
+        what += [f"parameters {brief(self.parameters)}"] if jax.tree.leaves(self.parameters) else []
+        return f"System({'; '.join([str(self.space), *what])})"
+
+    def shown(self) -> list[tuple[str, str]]:
+        """What is known of the system, line by line, for a table."""
+        form = "T(v) − U(q)" if self.separable else "L(q, v)" if self.has_lagrangian else "none"
+        rows = [("degrees of freedom", str(self.freedom)), ("Lagrangian", form), ("Wiener processes", str(self.channels))]
+        rows += [("force", "friction that balances the noise" if self._force is None else "F(q, v)")] if self.forced else []
+        rows += [("constraints", str(self.constraints))] if self.constraints else []
+        rows += [(f"symmetry {name}", symmetry.words) for name, symmetry in self._symmetries]
+        rows += [("parameters", brief(self.parameters))] if jax.tree.leaves(self.parameters) else []
+        return rows if self.precision == "float64" else [*rows, ("precision", self.precision)]
+
+    def _repr_html_(self) -> str:
+        return table(f"System on {self.space}", self.shown())
 
     def _changed(self, **fields) -> System:
         """A copy with other fields, not checked again."""

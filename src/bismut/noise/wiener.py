@@ -20,6 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Complex, Float, UInt32
 
 from bismut.errors import DomainError
@@ -71,6 +72,12 @@ class Wiener(eqx.Module):
         self.substeps = substeps
         self.bounded = bounded
 
+    def __repr__(self) -> str:
+        if any(isinstance(word, Tracer) for word in (*self.seed, *self.offset)):
+            return "Wiener(...)"  # inside a compiled function the seed is not known
+        chosen = (f", substeps={self.substeps}" if self.substeps > 1 else "") + (", bounded=True" if self.bounded else "")
+        return f"Wiener({self.seed_number}{chosen})" + (f".shift({self.shifted_by})" if self.shifted_by else "")
+
     def shift(self, steps: Any) -> "Wiener":
         """θ_s: the path as seen from step s on."""
         if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
@@ -79,10 +86,12 @@ class Wiener(eqx.Module):
 
     @property
     def seed_number(self) -> int:
+        """The seed as it was given."""
         return (int(self.seed[1]) << 32) + int(self.seed[0])
 
     @property
     def shifted_by(self) -> int:
+        """How many steps the path was shifted by."""
         return (int(self.offset[1]) << 32) + int(self.offset[0])
 
     def increment(

@@ -61,5 +61,5 @@ class Torus(_Angles):
     def random(self, key):
         return jax.random.uniform(key, (self.n,), minval=-jnp.pi, maxval=jnp.pi)
 
-    def __str__(self):
+    def __repr__(self):
         return f"Torus({self.n})"

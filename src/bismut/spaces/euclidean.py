@@ -83,5 +83,5 @@ class Euclidean(Flat):
     def hint(self, shape):
         return "Write the single coordinate as an array of one number, or use Circle() for an angle." if shape == () and self.n == 1 else ""
 
-    def __str__(self):
+    def __repr__(self):
         return f"Euclidean({self.n})"

@@ -120,7 +120,7 @@ class Product(Group):
             raise ShapeError(f"The parts of {name} have different leading axes: {batches}.")
         return batches[0]
 
-    def __str__(self):
+    def __repr__(self):
         return " * ".join(str(factor) for factor in self.factors)
 
 
@@ -227,7 +227,7 @@ class Power(Group):
             raise ShapeError(f"{name} holds points with leading axes {batch}, but {self} needs {self.count} of them along the first axis.")
         return batch[:-1]
 
-    def __str__(self):
+    def __repr__(self):
         return f"({self.base}) ** {self.count}" if isinstance(self.base, Product) else f"{self.base} ** {self.count}"
 
 

@@ -46,7 +46,7 @@ class _RigidMotion(Group):
         turn = jnp.ravel(jnp.asarray(axis, q[0].dtype))
         return jnp.concatenate([turn, jnp.zeros(q[1].shape[0], q[0].dtype)])
 
-    def __str__(self):
+    def __repr__(self):
         return name_of(type(self).__name__, self.retraction)
 
     def multiply(self, g, h):
@@ -83,7 +83,7 @@ class _RigidMotion(Group):
         return jnp.concatenate([jnp.concatenate([R, x[:, None]], axis=1), last])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SE3(_RigidMotion):
     """Rigid motions of space. Points are pairs (R (3, 3), x (3,)), velocities arrays (6,): body angular, then body linear velocity."""
 
@@ -142,7 +142,7 @@ class SE3(_RigidMotion):
         return self.rotations.random(turn), jax.random.normal(shift, (3,))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SE2(_RigidMotion):
     """Rigid motions of the plane. Points are pairs (R (2, 2), x (2,)), velocities arrays (3,): angular, then body linear velocity.
 

@@ -235,7 +235,7 @@ class SO3(Group):
         a, b = (last + 1) % 3, (last + 2) % 3
         return jnp.array([first, second, jnp.arctan2(rest[b, a], rest[a, a])])
 
-    def __str__(self):
+    def __repr__(self):
         return name_of("SO3", self.retraction)
 
 
@@ -319,7 +319,7 @@ class SO2(Group):
     def hint(self, shape):
         return "For the angle itself use Circle()." if shape == () else ""
 
-    def __str__(self):
+    def __repr__(self):
         return name_of("SO2", self.retraction)
 
 

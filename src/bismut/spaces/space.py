@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DomainError, ShapeError
+from bismut.showing import table
 
 if TYPE_CHECKING:
     from bismut.spaces.product import Power, Product
@@ -195,6 +196,11 @@ class Space:
                 raise DomainError(f"{name} holds values that are not finite: {_excerpt(np.asarray(leaf))}")
             batch = here
         return batch or ()
+
+    def _repr_html_(self) -> str:
+        shapes = lambda tree: ", ".join(str(leaf.shape) for leaf in jax.tree.leaves(tree))
+        rows = [("degrees of freedom", self.dim), ("points", shapes(jax.eval_shape(self.origin))), ("velocities", shapes(jax.eval_shape(self.zero)))]
+        return table(str(self), rows)
 
     def __mul__(self, other: Space) -> Product:
         from bismut.spaces.product import product  # the one cycle: a product is made of spaces

@@ -41,6 +41,9 @@ class Run:
     provenance: dict[str, Any]
     statistics: xarray.DataTree
 
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, observed {', '.join(map(str, self.statistics.children))})"
+
 
 def free_folder(folder: Path) -> Path:
     """The folder itself if there is none of this name yet, else the first of name-2, name-3, ... that is free."""

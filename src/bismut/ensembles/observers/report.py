@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bismut.errors import nearest
+from bismut.showing import brief, table
 
 if TYPE_CHECKING:
     import xarray
@@ -47,6 +48,16 @@ class Report:
 
     def __repr__(self):
         return f"{self.name}: {self.words or ', '.join(self.variables)}"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (kind, " × ".join(f"{axis} {n}" for axis, n in zip(axes, values.shape, strict=True)), brief(values))
+            for kind, (axes, values) in self._arrays()
+        ]
+        return table(repr(self), rows, ("array", "axes", "values"))
+
+    def _arrays(self):
+        return [(kind, (axes, np.asarray(values))) for kind, (axes, values) in self.variables.items()]
 
 
 def side_by_side(reports: Sequence[Report | None], axes: dict[str, np.ndarray]) -> Report:

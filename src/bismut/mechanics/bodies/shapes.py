@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import DomainError, ShapeError
+from bismut.showing import brief
 
 
 class Body(NamedTuple):
@@ -33,6 +34,10 @@ class Body(NamedTuple):
     centre: np.ndarray
     points: np.ndarray
     masses: np.ndarray
+
+    def __repr__(self) -> str:
+        several = f"{len(self.mass)} bodies, " if np.ndim(self.mass) else ""
+        return f"Body({several}mass={brief(self.mass)}, moments={brief(self.moments)}, {np.shape(self.points)[-2]} points)"
 
     @property
     def inertia(self) -> np.ndarray:

@@ -1,0 +1,69 @@
+"""How things show themselves: in a line of text, and in a notebook as a heading with a table. The only place where HTML is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from html import escape
+from typing import Any
+
+import numpy as np
+from jax.core import Tracer
+
+_FEW = 6  # numbers that are shown; of more only the shape is
+
+_CELL = 'style="text-align:left;vertical-align:top;white-space:pre-wrap"'
+
+
+def table(title: str, rows: Iterable[Sequence[Any]], columns: Sequence[str] = ()) -> str:
+    """A heading and rows, in HTML; every word is escaped."""
+    line = lambda cells, tag: "<tr>" + "".join(f"<{tag} {_CELL}>{escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+    head = f"<thead>{line(columns, 'th')}</thead>" if columns else ""
+    body = "".join(line(row, "td") for row in rows)
+    return f"<div><strong>{escape(title)}</strong><table>{head}<tbody>{body}</tbody></table></div>"
+
+
+def text(words: str) -> str:
+    """Words as they stand, in HTML."""
+    return f"<pre>{escape(words)}</pre>"
+
+
+class Words(str):
+    """Text that a prompt or a notebook shows as it reads, with its lines."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return text(self)
+
+
+def called(function: Callable | None) -> str:
+    """What a function is called: its name, or `own function` if it has none."""
+    if isinstance(function, partial):
+        return called(function.func)
+    name = getattr(function, "__name__", None)
+    if name is None:
+        return repr(function)
+    return "own function" if name == "<lambda>" else name
+
+
+def brief(value: Any) -> str:
+    """Numbers as they are if there are few, otherwise their kind and shape: f64[3,3]. Trees keep their form."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {brief(part)}" for name, part in value.items()) + "}"
+    if isinstance(value, tuple | list):
+        inside = ", ".join(map(brief, value))
+        return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
+    if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        return repr(value)
+    if isinstance(value, Tracer) or np.size(value) > _FEW:
+        return f"{np.dtype(value.dtype).kind}{8 * np.dtype(value.dtype).itemsize}[{','.join(map(str, value.shape))}]"
+    return np.array2string(np.asarray(value), precision=6, separator=", ", threshold=_FEW).replace("\n", "")
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """1 trajectory, 2 trajectories."""
+    return f"{number} {one if number == 1 else many or one + 's'}"

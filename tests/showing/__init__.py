@@ -1,0 +1,1 @@
+"""How things show themselves at a prompt and in a notebook."""
