@@ -9,7 +9,7 @@ from bismut.cli.group import WRONG_USE, print_json
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="a run file")],
+    file: Annotated[Path, typer.Argument(metavar="RUN.toml", help="a run file")],
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
 ) -> None:
     """List every mistake of a run file with its line; if there are none, say what the run would take.

@@ -2,18 +2,21 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import figure_names
+from bismut.cli.group import figure_names, print_json
 
 
 def figure(
-    name: Annotated[str, typer.Argument(help="a figure, or `all`; without a name the figures are listed", autocompletion=figure_names)] = "",
-    out: Annotated[Path, typer.Option(help="folder for picture, data and caption")] = Path("output"),
-    form: Annotated[str, typer.Option("--format", help="png, pdf or svg")] = "png",
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="a figure, or `all`; without it the figures are listed", autocompletion=figure_names)
+    ] = "",
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="folder for picture, data and caption")] = Path("output"),
+    form: Annotated[str, typer.Option("--format", metavar="NAME", help="png, pdf or svg")] = "png",
     quick: Annotated[bool, typer.Option("--quick", help="smaller experiments, in seconds instead of minutes")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="table, caption and files as JSON; without NAME the titles")] = False,
 ) -> None:
     """Draw a figure, with its table, its data (CSV) and a caption that names all parameters.
 
@@ -21,22 +24,43 @@ def figure(
     bismut figure                                   what there is
     bismut figure ballistic-pendulum --quick
     bismut figure all --format pdf --out pictures
+    bismut figure convergence --quick --json
     """
     from bismut.errors import DomainError
     from bismut.figures import FORMATS, figures
     from bismut.figures import figure as chosen
 
     if not name:
-        for one in figures().values():
+        if as_json:
+            print_json([{"name": one.name, "title": one.title} for one in figures().values()])
+        for one in () if as_json else figures().values():
             print(f"{one.name:22} {one.title}")
         return
     if form not in FORMATS:
         raise DomainError(f"--format must be one of {', '.join(FORMATS)}, but {form!r} came.")
-    for one in figures().values() if name == "all" else [chosen(name)]:
+    wanted = list(figures().values()) if name == "all" else [chosen(name)]
+    if as_json:
+        print_json([_told(one, out, form, quick) for one in wanted])
+    for one in () if as_json else wanted:
         _draw(one, out, form, quick)
 
 
-def _draw(one, out: Path, form: str, quick: bool) -> None:
+def _told(one: Any, out: Path, form: str, quick: bool) -> dict[str, Any]:
+    clock = time.perf_counter()
+    data = one.run(quick, lambda text: None)
+    files = one.save(data, out, form)
+    table = one.table(data)
+    return {
+        "name": one.name,
+        "title": one.title,
+        "table": {"title": table.title, "columns": list(table.columns), "rows": [list(row) for row in table.rows]},
+        "caption": one.caption(data),
+        "files": files._asdict(),
+        "seconds": round(time.perf_counter() - clock, 3),
+    }
+
+
+def _draw(one: Any, out: Path, form: str, quick: bool) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -20,30 +20,33 @@ app = typer.Typer(
 
 \b
   bismut list                      what is in the gallery
-  bismut run heavy-top             run a system and keep its statistics
+  bismut show heavy-top            what one of its systems is
+  bismut run heavy-top             run it, and keep its statistics in output/heavy-top
   bismut plot output/heavy-top     draw what was kept
-  bismut new my_model.py           begin a model of your own
+  bismut new my_model.py           begin a model of your own: bismut run my_model.py:system
 
 \b
-Every command has --help. Exit codes: 0 fine, 1 failed findings or trajectories, 2 wrong use, 130 interrupted.""",
+Every command has --help with examples.
+Exit codes: 0 fine, 1 failed findings or trajectories, 2 wrong use, 130 interrupted.""",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for name, command in {
-    "list": list_systems,
-    "show": show,
-    "new": new,
-    "check": check,
-    "run": run,
-    "plot": plot,
-    "info": info,
-    "figure": figure,
-    "bench": bench,
-    "doctor": doctor,
-}.items():
-    app.command(name)(command)
+# Name, command, and the line that `bismut --help` has for it.
+for name, command, words in (
+    ("list", list_systems, "what is in the gallery"),
+    ("show", show, "equations, parameters and symmetries of one system"),
+    ("run", run, "run a system, and keep what was observed in a folder"),
+    ("info", info, "what such a folder holds"),
+    ("plot", plot, "pictures of what it holds"),
+    ("check", check, "the mistakes of a run file, or what it would take"),
+    ("new", new, "begin a model of your own"),
+    ("figure", figure, "the paper's figures and ours"),
+    ("bench", bench, "measure speed"),
+    ("doctor", doctor, "versions, devices, and a self-test"),
+):
+    app.command(name, short_help=words)(command)
 
 
 def main() -> None:

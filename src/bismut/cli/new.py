@@ -44,7 +44,7 @@ observables = {{"height": lambda state: -jnp.cos(state.q)}}  # functions of a st
 
 
 def new(
-    file: Annotated[Path, typer.Argument(help="the Python file to write")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="the Python file to write")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace a file that is there")] = False,
 ) -> None:
     """Write a model to begin with; it runs as it is.

@@ -9,10 +9,10 @@ from bismut.cli.group import print_json
 
 
 def plot(
-    run: Annotated[Path, typer.Argument(help="a folder that `bismut run` left")],
-    what: Annotated[list[str] | None, typer.Argument(help="names of pictures; all of them without a name")] = None,
-    out: Annotated[Path | None, typer.Option(help="folder for the pictures; RUN/pictures without it")] = None,
-    form: Annotated[str, typer.Option("--format", help="png, pdf or svg")] = "png",
+    run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder that `bismut run` left")],
+    what: Annotated[list[str] | None, typer.Argument(metavar="[PICTURE]...", help="names of pictures; all of them without a name")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder for the pictures [RUN/pictures]")] = None,
+    form: Annotated[str, typer.Option("--format", metavar="NAME", help="png, pdf or svg")] = "png",
     only_list: Annotated[bool, typer.Option("--list", help="say what can be drawn, and draw nothing")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="names and files as JSON")] = False,
 ) -> None:
@@ -29,7 +29,7 @@ def plot(
     from bismut.store import read_run
 
     found = read_run(run)
-    known = pictures(found.statistics, found.provenance["run"])
+    known = pictures(found.statistics, found.provenance["run"], found.provenance.get("labels", {}))
     if only_list:
         if as_json:
             print_json({name: picture.title for name, picture in known.items()})

@@ -6,34 +6,64 @@ from typing import Annotated, Any
 import typer
 
 from bismut.cli.group import FAILED, INTERRUPTED, begins, print_json, system_names
-from bismut.cli.runs.schema import SCHEMES, SPLITTINGS
+from bismut.cli.runs.schema import MOTIONS, OF_STATE, OF_SYSTEM, PLAIN_KINDS, SCHEMES, SPLITTINGS
 
 OUTPUT = Path("output")
 
 
 def run(
-    what: Annotated[str, typer.Argument(help="a gallery name, a run file, or model.py:system", autocompletion=system_names)],
-    settings: Annotated[list[str] | None, typer.Option("--set", help="a parameter: name=1.5, name=1,2,3 or name=none; may be repeated")] = None,
-    scheme: Annotated[str | None, typer.Option(help=", ".join(SCHEMES), autocompletion=begins(SCHEMES))] = None,
-    retraction: Annotated[str | None, typer.Option(help="cayley or exp, for the first three schemes")] = None,
-    temperature: Annotated[float | None, typer.Option(help="a heat bath: its kT")] = None,
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="a gallery name, a run file, or model.py:system", autocompletion=system_names)],
+    parameters: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a parameter: name=1.5, name=1,2,3 or name=none; may be repeated")
+    ] = None,
+    scheme: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"{', '.join(SCHEMES)} [the system's own choice]", autocompletion=begins(SCHEMES))
+    ] = None,
+    retraction: Annotated[str | None, typer.Option(metavar="NAME", help="cayley or exp, for the first three schemes [cayley]")] = None,
+    temperature: Annotated[float | None, typer.Option(metavar="KT", help="a heat bath: its kT")] = None,
     friction: Annotated[
-        str | None, typer.Option(help="of the bath: a number, or one per coordinate; without it the system's own noise is the bath")
+        str | None,
+        typer.Option(metavar="NUMBERS", help="of the bath: a number, or one per coordinate; without it the system's own noise is the bath"),
     ] = None,
-    rate: Annotated[str | None, typer.Option(help="of the bath, instead of friction: how fast momenta forget")] = None,
-    splitting: Annotated[str | None, typer.Option(help=f"of the bath: {', '.join(SPLITTINGS)}", autocompletion=begins(SPLITTINGS))] = None,
-    step: Annotated[float | None, typer.Option(help="time step; the gallery's choice without it")] = None,
-    steps: Annotated[int | None, typer.Option(help="how many steps [1000]")] = None,
-    trajectories: Annotated[int | None, typer.Option(help="how many trajectories [100]")] = None,
-    seed: Annotated[int | None, typer.Option(help="of the noise [0]")] = None,
-    every: Annotated[int | None, typer.Option(help="steps between looks; about a hundred looks without it")] = None,
-    burn_in: Annotated[int | None, typer.Option(help="steps before anybody looks")] = None,
+    rate: Annotated[str | None, typer.Option(metavar="NUMBER", help="of the bath, instead of friction: how fast momenta forget")] = None,
+    splitting: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"of the bath: {', '.join(SPLITTINGS)} [BAOAB]", autocompletion=begins(SPLITTINGS))
+    ] = None,
+    start: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="where it begins: q=0.5 or q=[[...]], and one of velocity=, momentum=, temperature= (random momenta); project=true moves it onto "
+            "the constraints; what is not given is the system's own; may be repeated",
+            autocompletion=begins(tuple(f"{key}=" for key in ("q", *MOTIONS, "project"))),
+        ),
+    ] = None,
+    step: Annotated[float | None, typer.Option(metavar="H", help="time step [the system's own choice]")] = None,
+    steps: Annotated[int | None, typer.Option(metavar="N", help="how many steps [1000]")] = None,
+    trajectories: Annotated[int | None, typer.Option(metavar="N", help="how many trajectories, or the most with --until [100]")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="of the noise [0]")] = None,
+    every: Annotated[int | None, typer.Option(metavar="N", help="steps between looks [about a hundred looks]")] = None,
+    burn_in: Annotated[int | None, typer.Option(metavar="N", help="steps before anybody looks [0]")] = None,
+    t0: Annotated[float | None, typer.Option("--t0", metavar="T", help="the time at the start, where something depends on it [0]")] = None,
+    sweep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=A,B,C", help="run with each of several values of a parameter, on the same noise; may be repeated, for a grid"),
+    ] = None,
     observe: Annotated[
-        list[str] | None, typer.Option(help="energy, temperature, q, p, orientation, heat, paths, a symmetry, ...; commas or repeated")
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT",
+            help="what is looked at, see above; commas or repeated [energy, temperature, all momentum maps]",
+            autocompletion=begins((*OF_SYSTEM, *OF_STATE, "paths", *(f"{kind}:" for kind in PLAIN_KINDS))),
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="folder for the results; output/NAME without it")] = None,
+    until: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=ERROR", help="stop adding trajectories once the standard error of an observer is that small; may be repeated"),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder for the results [output/NAME, or the next free name]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the results of an earlier run")] = False,
-    write: Annotated[Path | None, typer.Option(help="write the run file for what was typed, and run")] = None,
+    write: Annotated[Path | None, typer.Option(metavar="RUN.toml", help="write the run file for what was typed, and run")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what the run would take, and do not run")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="outcome and last values as JSON")] = False,
 ) -> None:
@@ -43,25 +73,42 @@ def run(
     bismut run heavy-top
     bismut run heavy-top --set inertia=1,2,3 --set weight=2 --scheme Midpoint --steps 5000 --trajectories 1000
     bismut run magnetic-dipoles --temperature 0.5 --rate 1 --splitting BAOAB --observe energy,temperature,paths
+    bismut run pendulum --start q=1.5 --start temperature=0.2 --sweep stiffness=0.5,1,2 --observe energy,time_average:q
+    bismut run pendulum --trajectories 100000 --until energy=0.001
     bismut run pendulum --trajectories 10000 --write pendulum.toml --dry-run
     bismut run pendulum.toml --seed 2 --out second
     bismut run my_model.py:system --set length=2
 
     \b
-    Observers with more to say are asked for in a run file: histogram, quantiles, extremes, time_average,
-    autocorrelation, mean_squared_displacement, section. docs/command-line.md has every key.
+    --observe takes
+      energy,q,vertical      quantities: energy, kinetic_energy, temperature, q, p, orientation, the name of a symmetry
+                             (its momentum map; `bismut show` lists them); in a bath heat, work, integrator_error, acceptance
+      paths                  the first three trajectories, whole
+      time_average:energy    an observer of a quantity: time_average, extremes, quantiles, autocorrelation;
+                             mean_squared_displacement stands alone
+      'a={...}'              any observer, as in a run file, under a name of yours:
+                             'turns={kind="histogram", of={name="p", component=0}, range=[-3, 3]}'
 
-    \b
-    [observe.turns]
-    kind = "histogram"
-    of = { name = "p", component = 0 }
-    range = [-3.0, 3.0]
+    docs/command-line.md has every key of a run file. Exit codes: 0 fine, 1 trajectories failed, 2 wrong use, 130 interrupted.
     """
-    from bismut.cli.runs.typed import from_typed
+    from bismut.cli.runs import typed
 
-    typed = {"step": step, "steps": steps, "trajectories": trajectories, "seed": seed, "every": every, "burn_in": burn_in}
-    bath = {"temperature": temperature, "friction": friction, "rate": rate, "splitting": splitting}
-    ready = from_typed(what, settings or [], {"name": scheme, "retraction": retraction}, bath, typed, observe, {"folder": out and str(out)})
+    numbers = {"step": step, "steps": steps, "trajectories": trajectories, "seed": seed, "every": every, "burn_in": burn_in, "t0": t0}
+    tables = {
+        "parameters": typed.parameters(parameters),
+        "scheme": {"name": scheme, "retraction": retraction},
+        "bath": {
+            "temperature": temperature,
+            "friction": typed.numbers("friction", friction),
+            "rate": typed.numbers("rate", rate),
+            "splitting": splitting,
+        },
+        "start": typed.settings("--start", start, "q=0.5"),
+        "sweep": typed.sweeps(sweep),
+        "until": typed.settings("--until", until, "energy=0.01"),
+        "output": {"folder": out and str(out)},
+    }
+    ready = typed.from_typed(what, numbers, tables, observe or [])
     if write is not None:
         _write(write, ready, overwrite)
     if dry_run:
@@ -131,7 +178,16 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
     command = shlex.join(["bismut", *sys.argv[1:]])
     # Without its own place, so that the file in the folder can be run again as it is.
     again = replace(ready, document={**ready.document, "output": {key: value for key, value in output.items() if key == "final"}})
-    write_run(folder, result, configuration=configuration(again), command=command, seconds=seconds, model=ready.model.text, overwrite=overwrite)
+    write_run(
+        folder,
+        result,
+        configuration=configuration(again),
+        command=command,
+        seconds=seconds,
+        model=ready.model.text,
+        labels=ready.labels,
+        overwrite=overwrite,
+    )
     outcome = result.outcome
     if as_json:
         last = {name: report.words for name, report in result.observables.items()}
@@ -141,7 +197,7 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
     else:
         print(result)
         print(f"\nkept in {folder} ({seconds:.1f} s).  bismut info {folder}   bismut plot {folder}")
-    if outcome.stopped:
+    if outcome.interrupted:
         raise typer.Exit(INTERRUPTED)
     if not outcome.ok:
         raise typer.Exit(FAILED)

@@ -8,7 +8,7 @@ from bismut.cli.group import print_json, system_names
 
 
 def show(
-    name: Annotated[str, typer.Argument(help="a name from `bismut list`", autocompletion=system_names)],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="a name from `bismut list`", autocompletion=system_names)],
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
 ) -> None:
     """Physics, equations, parameters with their defaults, symmetries, scheme and step of a gallery system.

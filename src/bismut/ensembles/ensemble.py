@@ -159,7 +159,7 @@ class Ensemble:
             stopped = f"interrupted after {steps} of {self.steps} steps, with {used[variant]} of {self.trajectories} trajectories"
         if not any(used):
             raise KeyboardInterrupt("The run was interrupted before anything was complete.")
-        outcome = Outcome(max(used), tuple(failures), stopped)
+        outcome = Outcome(max(used), tuple(failures), stopped, stop.asked)
         times = self._begin_time() + self.step * np.asarray(record_steps(steps, self.every))
         return self._reports(steps, max(used)), self._final(finals), outcome, times
 

@@ -25,11 +25,12 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. `stopped` says why it ended before everything asked for was done, if it did."""
+    """How a run ended. `stopped` says why it ended before everything asked for was done, if it did, and `interrupted` whether by Ctrl-C."""
 
     trajectories: int
     failures: tuple[Failure, ...] = field(default=())
     stopped: str = ""
+    interrupted: bool = False
 
     def __repr__(self):
         return f"Outcome({str(self).partition(chr(10))[0].rstrip(':')})"

@@ -56,8 +56,10 @@ def _tree(result: Result) -> xarray.DataTree:
 
     groups = {f"/{name}": report.dataset().assign_attrs(words=report.words) for name, report in result.observables.items()}
     leaves = {"q": jax.tree.leaves(result.final.q), "p": jax.tree.leaves(result.final.p)} if result.final is not None else {}
+    swept = result.provenance.sweep or {}
+    lead = (*swept, "trajectory")
     final = {
-        f"{letter}{i}": (("trajectory", *(f"{letter}{i}_{axis}" for axis in range(leaf.ndim - 1))), leaf)
+        f"{letter}{i}": ((*lead, *(f"{letter}{i}_{axis}" for axis in range(leaf.ndim - len(lead)))), leaf)
         for letter, parts in leaves.items()
         for i, leaf in enumerate(parts)
     }
@@ -67,4 +69,4 @@ def _tree(result: Result) -> xarray.DataTree:
         "outcome": str(result.outcome),
         "failed_trajectories": [failure.trajectory for failure in result.outcome.failures],
     }
-    return xarray.DataTree.from_dict({"/": xarray.Dataset(attrs=attributes), "/final": xarray.Dataset(final), **groups})
+    return xarray.DataTree.from_dict({"/": xarray.Dataset(attrs=attributes), "/final": xarray.Dataset(final, swept if final else {}), **groups})

@@ -16,6 +16,7 @@ import os
 import platform
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -64,14 +65,17 @@ def check_free(folder: Path, overwrite: bool) -> None:
         raise BismutError(f"{folder} exists and is not the folder of a run, so it is not replaced. Choose another with --out.")
 
 
-def write_run(folder: Path, result: Result, *, configuration: str, command: str, seconds: float, model: str | None, overwrite: bool) -> Path:
-    """Write everything to a folder beside it, then give that its name."""
+def write_run(
+    folder: Path, result: Result, *, configuration: str, command: str, seconds: float, model: str | None, labels: Mapping[str, Any], overwrite: bool
+) -> Path:
+    """Write everything to a folder beside it, then give that its name. `labels` says what the numbers of each observer are."""
     check_free(folder, overwrite)
     part = folder.with_name(f".{folder.name}.{os.getpid()}.part")  # nobody else's, so nothing of anybody is in the way
     part.mkdir(parents=True)
     save(result, part / STATISTICS)
     (part / CONFIGURATION).write_text(configuration, encoding="utf-8")
-    (part / PROVENANCE).write_text(json.dumps(_provenance(result, command, seconds), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    made = _provenance(result, command, seconds) | {"labels": labels}
+    (part / PROVENANCE).write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     words = (__doc__ or "").strip()
     (part / README).write_text(f"A run of bismut. {words}\n", encoding="utf-8")
     if model is not None:

@@ -10,15 +10,18 @@ from typing import Any
 
 from bismut import actions, flows
 from bismut.cli.runs.model import Model, from_gallery
-from bismut.cli.runs.observers import default_observers, observers, with_books
+from bismut.cli.runs.observers import default_observers, observers, reachable, with_books
 from bismut.cli.runs.schema import OVER_ACTIONS, Mistake, Mistakes, mistakes, number, shown, whole
+from bismut.cli.runs.starts import started
 from bismut.cli.runs.toml import Lines
 from bismut.ensembles import simulate
+from bismut.ensembles.sweep import grid, variants
 from bismut.errors import BismutError, nearest
 from bismut.gallery import Entry
 from bismut.mechanics import Maxwell, Scheme, State, System
 
 DEFAULTS = {"steps": 1000, "trajectories": 100, "seed": 0}
+PASSED = ("step", "steps", "trajectories", "seed", "every", "burn_in", "t0", "sweep", "until")  # to simulate, as they stand
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,11 @@ class Prepared:
     scheme: Scheme
     start: State | Maxwell
     observe: dict[str, Any]
+    labels: dict[str, Any]
 
     def simulate(self, *, dry_run: bool = False, progress: bool | None = None) -> Any:
         """The result; or with `dry_run` the plan, printed."""
-        asked = {key: self.document[key] for key in ("step", "steps", "trajectories", "seed", "every", "burn_in") if key in self.document}
+        asked = {key: self.document[key] for key in PASSED if key in self.document}
         final = self.document.get("output", {}).get("final", True)
         return simulate(self.scheme, self.start, observe=self.observe, keep_final=final, progress=progress, dry_run=dry_run, **asked)
 
@@ -51,6 +55,7 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
     elif model is None:
         model = _known(named["name"], found)
     watched: dict[str, Any] = {}
+    labels: dict[str, Any] = {}
     scheme = start = None
     if named is not None and model is not None:
         whole_document["system"] = named = _with_defaults(model.entry, named)
@@ -64,14 +69,16 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
         start = _attempt(("system",), partial(model.entry.start, scheme), [] if found else found) if scheme is not None else None
     if scheme is not None and start is not None and model is not None:
         asked = whole_document["observe"] = whole_document.get("observe") or default_observers(scheme)
-        start = with_books(scheme, start, asked, found)
-        watched = observers(whole_document, scheme, start, model.observables, found)
+        start = with_books(scheme, started(scheme, start, whole_document, found), asked, found)
+        watched, labels = observers(whole_document, scheme, start, model.observables, found)
+        reachable(whole_document.get("until"), watched, asked, found)
+        _check_sweep(scheme, whole_document.get("sweep"), found)
     if found:
         raise Mistakes(found, lines, source)
     assert model is not None
     assert scheme is not None
     assert start is not None
-    return Prepared(whole_document, model, scheme, start, watched)
+    return Prepared(whole_document, model, scheme, start, watched, labels)
 
 
 def _known(name: str, found: list[Mistake]) -> Model | None:
@@ -168,6 +175,13 @@ def _taken(default: Any, value: Any) -> Any:
 
 
 # The scheme.
+
+
+def _check_sweep(scheme: Scheme, sweep: Any, found: list[Mistake]) -> None:
+    wrong = {mistake.path for mistake in found}
+    for name, values in sweep.items() if isinstance(sweep, Mapping) else ():
+        one = values[:1] if ("sweep", name) not in wrong else [1.0]
+        _attempt(("sweep", name), partial(variants, scheme, grid({name: one})), found)
 
 
 def _scheme(entry: Entry, system: System, document: Mapping[str, Any]) -> Scheme:

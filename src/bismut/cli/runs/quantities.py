@@ -18,12 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut import ensembles
+from bismut.cli.runs.schema import OF_STATE, OF_SYSTEM
 from bismut.ensembles import Observable
 from bismut.errors import BismutError, nearest
 from bismut.mechanics import Scheme, State
 
-OF_SYSTEM = ("energy", "kinetic_energy", "temperature", "heat", "work", "integrator_error", "acceptance")
-OF_STATE = ("q", "p", "orientation")
 KEYS = {"momentum": ("symmetry",), "q": ("part", "component"), "p": ("part", "component"), "orientation": ("part", "component", "axis")}
 
 
@@ -115,6 +114,26 @@ def _rotation(scheme: Scheme, part: int | None) -> int:
         where = f"rotations are in part {turns}" if turns else f"{scheme.space} has no rotations of space"
         raise BismutError(f"orientation{'' if part is None else f' of part {part}'} was asked for, but {where}.")
     return turns[0] if part is None else part
+
+
+def label(asked: str | Mapping[str, Any]) -> str:
+    """What a quantity is called beside an axis: energy, q[0], momentum vertical."""
+    if isinstance(asked, str):
+        return asked
+    name, part, component = asked["name"], asked.get("part"), asked.get("component", ())
+    index = list(component) if isinstance(component, list | tuple) else [component]
+    words = [name, *([asked["symmetry"]] if "symmetry" in asked else []), *([f"part {part}"] if part is not None else [])]
+    words += [f"of axis {list(asked['axis'])}"] if "axis" in asked else []
+    return " ".join(words) + (str(index) if index else "")
+
+
+def labels(asked: str | Mapping[str, Any], of: Any, scheme: Scheme, example: State) -> list[str]:
+    """The label of each number of a quantity, in order."""
+    zero = jnp.zeros((), scheme.system.dtype)
+    shape = jax.eval_shape(lambda state: jnp.asarray(_value(of, scheme.system, state, zero)), example).shape
+    if np.prod(shape, dtype=int) == 1:
+        return [label(asked)]
+    return [f"{label(asked)}{list(index)}" for index in np.ndindex(*shape)]
 
 
 def known(scheme: Scheme, own: Mapping[str, Callable]) -> list[str]:

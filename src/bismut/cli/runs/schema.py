@@ -1,10 +1,13 @@
 """What a run file may say: every key, what is wanted there, and all mistakes at once.
 
-    step, steps, trajectories, seed, every, burn_in                     numbers of the run
+    step, steps, trajectories, seed, every, burn_in, t0                 numbers of the run
     [system] name, [system.parameters]                                  a system of the gallery
     [scheme] name, retraction, end                                      how it steps; the gallery's choice without it
     [bath]   temperature, friction or rate, splitting                   Langevin dynamics instead of the bare scheme
+    [start]  q, one of velocity, momentum and temperature, project      where it begins; what is left out is the gallery's choice
+    [sweep]  parameters and their values                                extra axes of everything that is found
     [observe.NAME] kind, of, ...                                        what is looked at
+    [until]  observers and standard errors                              trajectories are added until these are reached
     [output] folder, overwrite, final                                   where it goes
 
 Nothing in a run file is code, and nothing in it is a place where code could be found.
@@ -24,6 +27,10 @@ SCHEMES = ("VariationalEuler", "Midpoint", "Verlet", "EulerMaruyama", "ImplicitE
 ACTIONS = SCHEMES[:3]
 SPLITTINGS = ("BAOAB", "ABOBA", "OBABO", "GLA", "Metropolised")
 OVER_ACTIONS = SPLITTINGS[3:]  # which take a scheme as the action between baths
+OF_SYSTEM = ("energy", "kinetic_energy", "temperature", "heat", "work", "integrator_error", "acceptance")  # quantities
+OF_STATE = ("q", "p", "orientation")
+PLAIN_KINDS = ("time_average", "extremes", "quantiles", "autocorrelation")  # observers that need no more than a quantity
+MOTIONS = ("velocity", "momentum", "temperature")  # of which a start has one
 _NAME = re.compile(r"\w[\w-]*")
 BOOKED = ("heat", "work", "integrator_error", "acceptance")  # read from a ledger, so the start must have one
 
@@ -142,6 +149,10 @@ def mistakes(document: Mapping[str, Any]) -> list[Mistake]:
                 found.append(Mistake(("scheme", "name"), text))
             elif name not in ACTIONS:
                 found.append(Mistake(("scheme", "name"), f"{splitting} works over an action ({', '.join(ACTIONS)}), but {name} came."))
+    start = document.get("start")
+    if isinstance(start, Mapping):
+        first, *more = [key for key in start if key in MOTIONS] or [""]
+        found += [Mistake(("start", key), f"{first} is given already: give one of {', '.join(MOTIONS)}.") for key in more]
     return found
 
 
@@ -171,7 +182,13 @@ def _words(wanted: Any) -> str:
 
 
 def _numbers(value: Any) -> bool:
+    """Numbers in lists, however deep."""
     return isinstance(value, list) and bool(value) and (all(map(number, value)) or all(map(_numbers, value)))
+
+
+def _nested(value: Any) -> bool:
+    """The arrays of a point: lists of numbers and of such lists, which need not be equally deep."""
+    return isinstance(value, list) and bool(value) and all(number(part) or _nested(part) for part in value)
 
 
 def _at_least(least: int) -> Wanted:
@@ -188,6 +205,7 @@ _WORD = Wanted("a word in quotation marks", lambda value: isinstance(value, str)
 _FLAG = Wanted("true or false", lambda value: isinstance(value, bool))
 _POSITIVE = Wanted("a positive number", lambda value: number(value) and value > 0)
 _NUMBER = Wanted("a number", number)
+_ARRAY = Wanted("a number or lists of numbers", lambda value: number(value) or _nested(value))
 _FRICTION = Wanted("a number, a list of numbers or a matrix", lambda value: number(value) or _numbers(value))
 _QUANTITY = Table(
     {
@@ -237,6 +255,7 @@ RUN = Table(
         "seed": _at_least(0),
         "every": _at_least(1),
         "burn_in": _at_least(0),
+        "t0": _NUMBER,
         "system": Table({"name": _WORD, "parameters": Free()}, ("name",)),
         "scheme": Table({"name": Choice(SCHEMES), "retraction": Choice(("cayley", "exp")), "end": Choice(("left", "right"))}, ("name",)),
         "bath": Table(
@@ -248,7 +267,10 @@ RUN = Table(
             },
             ("temperature",),
         ),
+        "start": Table({"q": _ARRAY, "velocity": _ARRAY, "momentum": _ARRAY, "temperature": _POSITIVE, "project": _FLAG}),
+        "sweep": Free(Wanted("a list of one or more numbers", _all(number))),
         "observe": Free(Observer()),
+        "until": Free(Wanted("a positive standard error", _POSITIVE.holds)),
         "output": Table({"folder": _WORD, "overwrite": _FLAG, "final": _FLAG}),
     },
     ("system",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,20 +10,19 @@ from typing import Any
 from bismut.cli.runs.model import from_file
 from bismut.cli.runs.observers import from_words
 from bismut.cli.runs.prepare import DEFAULTS, Prepared, prepare
+from bismut.cli.runs.schema import MOTIONS
 from bismut.cli.runs.toml import Lines, read
 from bismut.errors import BismutError
 
+# Of each group one is given: typed in place of what a file says, it replaces that.
+ONE_OF = (("friction", "rate"), MOTIONS)
 
-def from_typed(
-    what: str,
-    settings: list[str],
-    scheme: Mapping[str, Any],
-    bath: Mapping[str, Any],
-    numbers: Mapping[str, Any],
-    observe: list[str] | None,
-    output: Mapping[str, Any],
-) -> Prepared:
-    """The run that was asked for, or all that is wrong with it. Options that were not typed are None."""
+
+def from_typed(what: str, numbers: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]], observe: list[str]) -> Prepared:
+    """The run that was asked for, or all that is wrong with it: a run file, a model or a name, with the numbers and tables that were typed.
+
+    Options that were not typed are None.
+    """
     document: dict[str, Any] = {}
     lines: Lines = {}
     model = None
@@ -32,39 +32,57 @@ def from_typed(
         model = from_file(what)
     else:
         document = {"system": {"name": what}}
-    typed = {
-        "bath": {**bath, "friction": _numbers("friction", bath["friction"]), "rate": _numbers("rate", bath["rate"])},
-        "scheme": scheme,
-        "output": output,
-    }
-    document |= {key: value for key, value in numbers.items() if value is not None}
-    for table, options in typed.items():
+    for key, value in numbers.items():
+        if value is not None:
+            document[key] = value
+            lines.pop((key,), None)
+    for table, options in tables.items():
         given = {key: value for key, value in options.items() if value is not None}
-        if given:
+        if given and table == "parameters":
+            system = document.get("system", {})
+            if isinstance(system, Mapping) and isinstance(system.get("parameters", {}), Mapping):
+                document["system"] = {**system, "parameters": {**system.get("parameters", {}), **given}}
+        elif given:
             old = document.get(table, {})
-            # A friction typed in place of a rate written in a file replaces it, and the other way round.
-            gone = {"friction": "rate", "rate": "friction"}
-            document[table] = {key: value for key, value in old.items() if gone.get(key) not in given} | given if isinstance(old, Mapping) else given
+            gone = {key for group in ONE_OF if set(group) & set(given) for key in group}
+            document[table] = {key: value for key, value in old.items() if key not in gone} | given if isinstance(old, Mapping) else given
             lines = {path: line for path, line in lines.items() if path[:1] != (table,) or path[-1] not in given}
-    if settings:
-        system = document.get("system", {})
-        if isinstance(system, Mapping) and isinstance(system.get("parameters", {}), Mapping):
-            document["system"] = {**system, "parameters": {**system.get("parameters", {}), **dict(map(_setting, settings))}}
     if observe:
+        lines = {path: line for path, line in lines.items() if path[:1] != ("observe",)}
         count = document.get("trajectories", DEFAULTS["trajectories"])
         document["observe"] = from_words(observe, count if isinstance(count, int) else 1)
     return prepare(document, lines, what, model)
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    """name=value as it would stand in a run file."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip() or not value.strip():
-        raise BismutError(f"--set wants name=value, as in --set inertia=1,2,3, but {text!r} came.")
-    return name.strip().replace("-", "_"), _value(value.strip())
+def settings(option: str, typed: list[str] | None, example: str) -> dict[str, Any]:
+    """name=value, each as it would stand in a run file."""
+    found = {}
+    for text in typed or ():
+        name, equals, value = map(str.strip, text.partition("="))
+        if not (equals and name and value):
+            raise BismutError(f"{option} wants name=value, as in {option} {example}, but {text!r} came.")
+        found[name] = _value(value)
+    return found
+
+
+def parameters(typed: list[str] | None) -> dict[str, Any]:
+    """Parameters and their values; a hyphen in a name is an underscore."""
+    return {name.replace("-", "_"): value for name, value in settings("--set", typed, "inertia=1,2,3").items()}
+
+
+def sweeps(typed: list[str] | None) -> dict[str, Any]:
+    """Parameters and lists of their values; one value is a list of one."""
+    found = settings("--sweep", typed, "stiffness=0.5,1,2")
+    return {name.replace("-", "_"): value if isinstance(value, list) else [value] for name, value in found.items()}
 
 
 def _value(text: str) -> Any:
+    """A number, a word, numbers with commas between, or an array in brackets as TOML has it."""
+    if text.startswith("["):
+        try:
+            return tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError as problem:
+            raise BismutError(f"An array is written as [[1, 0], [0, 1]], but {text!r} came: {problem}.") from None
     if "," in text:
         return [_value(part.strip()) for part in text.split(",") if part.strip()]
     for kind in (int, float):
@@ -75,7 +93,8 @@ def _value(text: str) -> Any:
     return {"true": True, "false": False}.get(text.lower(), "none" if text.lower() == "none" else text)
 
 
-def _numbers(name: str, text: str | None) -> Any:
+def numbers(name: str, text: str | None) -> Any:
+    """A number or several, of an option."""
     if text is None:
         return None
     value = _value(text)

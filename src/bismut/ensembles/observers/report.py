@@ -13,6 +13,8 @@ from bismut.showing import brief, table
 if TYPE_CHECKING:
     import xarray
 
+_FEW = 6  # swept values whose means fit into a line
+
 Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
@@ -69,7 +71,18 @@ def side_by_side(reports: Sequence[Report | None], axes: dict[str, np.ndarray]) 
         blank = np.full(values.shape, np.nan)
         stacked = np.stack([blank if report is None else report.variables[kind][1] for report in reports])
         variables[kind] = ((*axes, *inner), stacked.reshape(*shape, *values.shape))
-    return Report(first.name, variables, {**axes, **first.coordinates}, f"{' × '.join(axes)} = {' × '.join(map(str, shape))} values")
+    return Report(first.name, variables, {**axes, **first.coordinates}, _swept_words(variables, axes))
+
+
+def _swept_words(variables: Variables, axes: dict[str, np.ndarray]) -> str:
+    """The last mean at each value, if there are few and it is one number; else how many values there are."""
+    inner, values = variables.get("mean", ((), np.zeros(0)))
+    if len(axes) == 1 and inner in ((*axes,), (*axes, "time")) and len(values) <= _FEW:
+        (name,) = axes
+        last = values[:, -1] if values.ndim > 1 else values
+        listed = lambda numbers: ", ".join(f"{number:.6g}" for number in numbers)
+        return f"mean {listed(last)} for {name} = {listed(axes[name])}"
+    return f"{' × '.join(axes)} = {' × '.join(str(len(one)) for one in axes.values())} values"
 
 
 def component_axes(name: str, shape: tuple[int, ...]) -> tuple[str, ...]:

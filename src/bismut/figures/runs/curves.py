@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,19 @@ COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, BLACK)
 _MOST = len(COLOURS)  # components drawn; more would need colours that cannot be told apart
 
 
-def columns(array: Any) -> tuple[np.ndarray, list[str]]:
-    """An array over its first axis as columns, and a label for each; the first few of many."""
+def columns(array: Any, name: str = "", called: Mapping[str, Any] | None = None) -> tuple[np.ndarray, list[str]]:
+    """An array over its first axis as columns, and a label for each, as the run called them; the first few of many."""
     values = np.asarray(array)
     shape = values.shape[1:]
-    labels = ["".join(f"[{i}]" for i in index) for index in np.ndindex(*shape)]
-    return values.reshape(len(values), -1)[:, :_MOST], labels[:_MOST]
+    labels = (called or {}).get("columns", ())
+    if len(labels) != np.prod(shape, dtype=int):
+        labels = [name + "".join(f"[{i}]" for i in index) for index in np.ndindex(*shape)]
+    return values.reshape(len(values), -1)[:, :_MOST], list(labels[:_MOST])
+
+
+def title_of(name: str, called: Mapping[str, Any]) -> str:
+    """What is observed under a name: the quantity, if the run says so."""
+    return ", ".join(called.get("of", ())) or name
 
 
 def caption(words: str) -> str:
@@ -33,53 +41,53 @@ def note(axis: Any, shown: int, array: Any, words: str) -> None:
     axis.set_title(caption(words + more), fontsize=9.5, loc="left")
 
 
-def series(figure: Any, name: str, data: Any, words: str) -> None:
+def series(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
     """Mean over trajectories with a band of two standard errors; of one number also the least and the largest value."""
     axis = figure.add_subplot()
     time = data["time"].values
-    mean, labels = columns(data["mean"])
+    mean, labels = columns(data["mean"], name, called)
     error, _ = columns(data["stderr"])
     for i, label in enumerate(labels):
-        axis.plot(time, mean[:, i], color=COLOURS[i], label=f"{name}{label}")
+        axis.plot(time, mean[:, i], color=COLOURS[i], label=label)
         axis.fill_between(time, mean[:, i] - 2 * error[:, i], mean[:, i] + 2 * error[:, i], color=COLOURS[i], alpha=0.25, lw=0)
     if len(labels) == 1:
         for edge in ("min", "max"):
             axis.plot(time, columns(data[edge])[0][:, 0], color="0.55", lw=0.9, ls=":", label="least and largest" if edge == "min" else None)
     axis.set_xlabel("time t")
-    axis.set_ylabel(f"mean {name} ± 2 standard errors")
+    axis.set_ylabel(f"mean {title_of(name, called)} ± 2 standard errors")
     _steady(axis, mean)
     axis.legend(loc="best")
     note(axis, len(labels), data["mean"], words)
 
 
-def lags(figure: Any, name: str, data: Any, words: str) -> None:
+def lags(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
     """A correlation function, or a mean-squared displacement on logarithmic axes."""
     axis = figure.add_subplot()
     kind = "correlation" if "correlation" in data else "mean"
     lag = data["lag"].values
-    values, labels = columns(data[kind])
+    values, labels = columns(data[kind], name, called)
     for i, label in enumerate(labels):
-        axis.plot(lag, values[:, i], color=COLOURS[i], label=f"{name}{label}")
+        axis.plot(lag, values[:, i], color=COLOURS[i], label=label)
     if kind == "mean" and np.nanmax(values) > 0:
         axis.set_xscale("log")
         axis.set_yscale("log")
     elif kind == "correlation":
         axis.axhline(0.0, color="0.4", lw=0.8)
     axis.set_xlabel("lag τ")
-    axis.set_ylabel("autocorrelation" if kind == "correlation" else "mean-squared displacement")
+    axis.set_ylabel(f"autocorrelation of {title_of(name, called)}" if kind == "correlation" else "mean-squared displacement")
     if len(labels) > 1:
         axis.legend(loc="best")
     note(axis, len(labels), data[kind], words)
 
 
-def levels(figure: Any, name: str, data: Any, words: str) -> None:
+def levels(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
     """Shares against the values below which they lie."""
     axis = figure.add_subplot()
-    values, labels = columns(data["quantile"])
+    values, labels = columns(data["quantile"], name, called)
     for i, label in enumerate(labels):
-        axis.plot(values[:, i], data["level"].values, "o-", color=COLOURS[i], label=f"{name}{label}")
+        axis.plot(values[:, i], data["level"].values, "o-", color=COLOURS[i], label=label)
     axis.set_ylim(0, 1)
-    axis.set_xlabel(name)
+    axis.set_xlabel(title_of(name, called))
     axis.set_ylabel("share of values below")
     if len(labels) > 1:
         axis.legend(loc="best")

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from bismut.figures.runs.curves import COLOURS, caption
+from bismut.figures.runs.curves import COLOURS, caption, title_of
 
 
-def counts(figure: Any, name: str, data: Any, words: str) -> None:
+def counts(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
     """The density of one quantity; what fell outside the range is said."""
     axis = figure.add_subplot()
     axis.stairs(data["density"].values, data["edges"].values, fill=True, alpha=0.35, color=COLOURS[0])
     axis.stairs(data["density"].values, data["edges"].values, color=COLOURS[0], lw=1.4)
-    axis.set_xlabel(name)
+    axis.set_xlabel(title_of(name, called))
     axis.set_ylabel("density")
     axis.set_title(caption(words + _outside(data)), fontsize=9.5, loc="left")
 
 
-def grid(figure: Any, name: str, data: Any, words: str) -> None:
+def grid(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
     """The density of two quantities."""
     axis = figure.add_subplot()
     x, y = data["edges_x"].values, data["edges_y"].values
     mesh = axis.pcolormesh(x, y, data["density"].values.T, cmap="cividis", rasterized=True)
     figure.colorbar(mesh, ax=axis, label="density")
     axis.grid(visible=False)
-    axis.set_xlabel(f"{name}: first quantity")
-    axis.set_ylabel(f"{name}: second quantity")
+    x_label, y_label = called.get("of", (f"{name}[0]", f"{name}[1]"))
+    axis.set_xlabel(x_label)
+    axis.set_ylabel(y_label)
     axis.set_title(caption(words + _outside(data)), fontsize=9.5, loc="left")
 
 

@@ -2,11 +2,13 @@
 
 mean over time → a curve with its error          counts → a histogram           correlation or mean over lag → a function of lag
 value at crossings → a section                   quantile → a staircase         q and p → a phase portrait; rotations → points on the sphere
+
+A sweep gives a curve for each value and the last mean against it; of everything else one picture for each value, name-1, name-2, ...
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +21,7 @@ from bismut.figures.figure import FORMATS
 from bismut.figures.runs.curves import lags, levels, series
 from bismut.figures.runs.distributions import counts, grid, spread
 from bismut.figures.runs.portraits import directions, portrait, section, sphere
+from bismut.figures.runs.swept import against, over_time, values_of
 from bismut.figures.style import styled
 
 
@@ -31,14 +34,25 @@ class Picture:
     size: tuple[float, float] = (8.0, 5.0)
 
 
-def pictures(tree: Any, how: dict[str, Any]) -> dict[str, Picture]:
-    """Names and pictures. `how` is the provenance of the run, for the words under them."""
+def pictures(tree: Any, how: dict[str, Any], labels: Mapping[str, Any] | None = None) -> dict[str, Picture]:
+    """Names and pictures. `how` is the provenance of the run, for the words over them; `labels` says what the numbers of each observer are."""
     words = f"{how['scheme']} on {how['space']}, {how['trajectories']} trajectories, step {how['step']:g}, seed {how['seed']}"
     found: dict[str, Picture] = {}
     for name, group in tree.children.items():
         data = group.to_dataset()
-        found |= _of_states("final", data, words) if name == "final" else _of(name, data, words)
+        called = (labels or {}).get(name, {})
+        axes = [axis for axis in how.get("sweep") or () if axis in data.dims]
+        found |= _of_sweep(name, data, words, called, axes) if axes else _of(name, data, words, called)
     return found
+
+
+def _of_sweep(name: str, data: Any, words: str, called: Mapping[str, Any], axes: list[str]) -> dict[str, Picture]:
+    draw = lambda kind: partial(kind, name=name, data=data, words=words, called=called, axes=axes)
+    if {"mean", "stderr"} <= set(map(str, data)) and not {"lag", "x", "bin"} & set(map(str, data.dims)):
+        found = {f"{name}-sweep": Picture(f"{name} against {axes[0]}", draw(against))}
+        return {name: Picture(f"{name} over time, for each value", draw(over_time)), **found} if "time" in data["mean"].dims else found
+    each = [_of(name, one, f"{words}; {label}", called) for label, one in values_of(data, axes)]
+    return {f"{kind}-{number}": picture for number, some in enumerate(each, 1) for kind, picture in some.items()}
 
 
 def save_picture(picture: Picture, name: str, folder: Path, form: str) -> Path:
@@ -54,10 +68,10 @@ def save_picture(picture: Picture, name: str, folder: Path, form: str) -> Path:
     return file
 
 
-def _of(name: str, data: Any, words: str) -> dict[str, Picture]:
+def _of(name: str, data: Any, words: str, called: Mapping[str, Any]) -> dict[str, Picture]:
     kinds, axes = set(map(str, data)), set(map(str, data.sizes))
-    draw = lambda kind: partial(kind, name=name, data=data, words=words)
-    if {"q", "q0"} & kinds:
+    draw = lambda kind: partial(kind, name=name, data=data, words=words, called=called)
+    if name == "final" or {"q", "q0"} & kinds:
         return _of_states(name, data, words)
     if "mean" in kinds and data["mean"].dims[:1] == ("time",):
         found = {name: Picture(f"{name} over time, with two standard errors", draw(series))}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from bismut.figures.runs.curves import COLOURS, caption
+from bismut.figures.runs.curves import COLOURS, caption, title_of
 
 _MOST = 5000  # points in one picture
 
@@ -31,7 +32,7 @@ def portrait(figure: Any, name: str, words: str, pairs: list[Any]) -> None:
     figure.suptitle(caption(words + ("; dots: starts" if timed else "")), fontsize=9.5)
 
 
-def section(figure: Any, name: str, data: Any, words: str) -> None:
+def section(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
     """What was asked for at the crossings: the second against the first quantity, or the one against time."""
     axis = figure.add_subplot()
     value, time = data["value"].values, data["time"].values
@@ -41,9 +42,11 @@ def section(figure: Any, name: str, data: Any, words: str) -> None:
         known = np.isfinite(time[i])
         x, y = (flat[i, known, 0], flat[i, known, 1]) if flat.shape[-1] > 1 else (time[i, known], flat[i, known, 0])
         axis.scatter(x, y, s=_size(crossings), color=COLOURS[i % len(COLOURS)], lw=0, rasterized=True)
-    axis.set_xlabel(f"{name}: first quantity" if flat.shape[-1] > 1 else "time t")
-    axis.set_ylabel(f"{name}: second quantity" if flat.shape[-1] > 1 else name)
-    axis.set_title(caption(f"{words}; {crossings} crossings"), fontsize=9.5, loc="left")
+    labels = called.get("columns") or [f"{name}[{i}]" for i in range(flat.shape[-1])]
+    axis.set_xlabel(labels[0] if flat.shape[-1] > 1 else "time t")
+    axis.set_ylabel(labels[1] if flat.shape[-1] > 1 else labels[0])
+    where = f" of {called['where']}" if "where" in called else ""
+    axis.set_title(caption(f"{words}; {crossings} crossings{where}"), fontsize=9.5, loc="left")
 
 
 def sphere(figure: Any, name: str, words: str, turns: Any) -> None:
@@ -60,7 +63,7 @@ def sphere(figure: Any, name: str, words: str, turns: Any) -> None:
     figure.suptitle(caption(f"{words}; third body axis R e₃" + ("; dots: starts" if "time" in turns.dims else ", last states")), fontsize=9.5)
 
 
-def directions(figure: Any, name: str, data: Any, words: str) -> None:
+def directions(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
     """The mean direction over trajectories: on the sphere while all agree, within it as they spread."""
     axis = _globe(figure)
     mean = data["mean"].values
@@ -68,7 +71,7 @@ def directions(figure: Any, name: str, data: Any, words: str) -> None:
     for i, line in enumerate(lines):
         axis.plot(*line.T, color=COLOURS[i], lw=1.3)
         axis.scatter(*line[:1].T, color=COLOURS[i], s=25)
-    figure.suptitle(caption(f"{words}; mean of {name}; dots: starts"), fontsize=9.5)
+    figure.suptitle(caption(f"{words}; mean of {title_of(name, called)}; dots: starts"), fontsize=9.5)
 
 
 def _globe(figure: Any) -> Any:

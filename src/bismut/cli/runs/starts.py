@@ -1,0 +1,72 @@
+"""Start states from the table [start]: a point and how it moves, checked against the space; what is left out is the model's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from bismut.cli.runs.schema import MOTIONS, Mistake, Path_
+from bismut.ensembles.checks import check_start
+from bismut.errors import BismutError
+from bismut.mechanics import Maxwell, Scheme, State
+
+
+def started(scheme: Scheme, own: State | Maxwell, document: Mapping[str, Any], found: list[Mistake]) -> State | Maxwell:
+    """The start that was asked for; the model's own where nothing was, or where that is wrong."""
+    asked = document.get("start")
+    wrong = {mistake.path for mistake in found}
+    if not isinstance(asked, Mapping) or not asked:
+        return own
+    # Each array by itself first, so that all that is wrong with them is said.
+    arrays = {key: asked[key] for key in ("q", "velocity", "momentum") if key in asked and ("start", key) not in wrong}
+    fitting = {key: _fitting(scheme, key, value, found) for key, value in arrays.items()}
+    if any(mistake.path[0] in ("start", "t0") for mistake in found):
+        return own
+    motion: dict[str, Any] = {key: fitting.get(key, asked[key]) for key in MOTIONS if key in asked}
+    if not motion:
+        motion = {"temperature": float(own.temperature)} if isinstance(own, Maxwell) else {"momentum": own.p}
+    try:
+        start = scheme.start(fitting.get("q", own.q), t=document.get("t0", 0.0), project=asked.get("project", False), **motion)
+        batch = check_start(scheme, start)
+    except BismutError as problem:
+        found.append(Mistake(("start",), str(problem).replace("scheme.start(..., project=True)", "project = true")))
+        return own
+    trajectories = document["trajectories"]
+    if batch and batch != (trajectories,) and ("trajectories",) not in wrong:
+        text = f"there are starts for {batch[0]} trajectories, but the run has {trajectories}. Give one start, or one for each trajectory."
+        found.append(Mistake(("start",), text))
+    return start
+
+
+def _fitting(scheme: Scheme, key: str, value: Any, found: list[Mistake]) -> Any:
+    """The value as the space holds it: one array, or a tuple of as many as it has."""
+    space, path = scheme.space, ("start", key)
+    like = jax.eval_shape(space.origin if key == "q" else space.zero)
+    try:
+        fitting = _arrays(value, like)
+    except ValueError:
+        shapes = " and ".join(str(leaf.shape) for leaf in jax.tree.leaves(like))
+        found.append(Mistake(path, f"numbers in the shape {shapes} were wanted on {space}, in rows of equal length and a list for each array."))
+        return None
+    check = space.check if key == "q" else space.check_velocity
+    return fitting if _holds(lambda: check(fitting, key), path, found) else None
+
+
+def _holds(check: Any, path: Path_, found: list[Mistake]) -> bool:
+    try:
+        check()
+    except BismutError as problem:
+        found.append(Mistake(path, str(problem)))
+        return False
+    return True
+
+
+def _arrays(value: Any, like: Any) -> Any:
+    if not isinstance(like, tuple):
+        return np.asarray(value, float)
+    if not isinstance(value, list) or len(value) != len(like):
+        raise ValueError
+    return tuple(_arrays(part, shape) for part, shape in zip(value, like, strict=True))
