@@ -20,6 +20,20 @@ def test_help_comes_without_jax(process):
     assert found.stdout.splitlines()[-1] == "False False"
 
 
+def test_the_shell_completes_names():
+    """What the completion scripts ask for: gallery entries, figures, schemes."""
+
+    def completed(line: str) -> list[str]:
+        asked = {"_BISMUT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1), "PYTHONPATH": str(ROOT / "src")}
+        return subprocess.run(
+            [sys.executable, "-m", "bismut"], env=os.environ | asked, capture_output=True, text=True, check=False, encoding="utf-8"
+        ).stdout.split()
+
+    assert completed("bismut run heav") == ["heavy-top"]
+    assert completed("bismut figure spring") == ["spring-lattice"]
+    assert completed("bismut run pendulum --scheme Mid") == ["Midpoint"]
+
+
 def test_double_precision_is_set_in_a_fresh_process(process, tmp_path):
     run = process("run", "oscillator", "--steps", "5", "--trajectories", "2", "--out", "a")
     out, problem = run.communicate(timeout=300)

@@ -8,7 +8,9 @@ import jax
 import numpy as np
 import pytest
 
+import bismut as bm
 from bismut.cli.runs.prepare import prepare
+from bismut.cli.runs.starts import started
 from bismut.cli.runs.toml import write
 from bismut.gallery import entries
 
@@ -81,6 +83,83 @@ def test_every_mistake_is_listed_with_its_line(bismut):
         assert wanted in line
     as_json = json.loads(bismut("check", "bad.toml", "--json").stdout)
     assert [mistake["line"] for mistake in as_json["mistakes"]] == list(WANTED)
+
+
+MORE = """t0 = "now"
+[system]
+name = "heavy-top"
+[start]
+q = [1.0, 0.0]
+velocity = [1.0]
+momentum = [1.0]
+temprature = 1.0
+[sweep]
+weigth = [1, 2]
+noise = []
+[until]
+enrgy = 0.1
+energy = -1
+spread = 0.1
+[observe]
+energy.of = "energy"
+spread = { kind = "histogram", of = "energy", range = [0, 1] }
+"""
+
+MORE_WANTED = {
+    1: 't0: a number was wanted, but "now" came',
+    5: "start.q: q has shape (2,), but SO3() works with rotation matrices (3, 3)",
+    6: "start.velocity: velocity has shape (1,), but on SO3() it has shape (3,)",
+    7: "start.momentum: velocity is given already",
+    8: "start.temprature: there is no such key. Did you mean 'temperature'?",
+    10: "no parameter 'weigth' to sweep. Did you mean 'weight'?",
+    11: "sweep.noise: a list of one or more numbers was wanted, but [] came",
+    13: "until.enrgy: 'enrgy' is not observed. Did you mean 'energy'?",
+    14: "until.energy: a positive standard error was wanted, but -1 came",
+    15: "until.spread: this observer has no standard error",
+}
+
+
+def test_starts_sweeps_and_targets_are_checked_against_the_system(bismut):
+    Path("more.toml").write_text(MORE)
+    found = json.loads(bismut("check", "more.toml", "--json").stdout)["mistakes"]
+    assert [mistake["line"] for mistake in found] == list(MORE_WANTED)
+    for mistake, wanted in zip(found, MORE_WANTED.values(), strict=True):
+        assert wanted in f"{mistake['key']}: {mistake['text']}"
+
+
+@pytest.mark.parametrize(
+    ("start", "wanted"),
+    [
+        ({"q": [[0.0, 0.0], [[1, 0], [0, 2]]]}, "start.q: q[1] lies off SO2()"),
+        ({"q": [[0.0, 0.0], [[1, 0], [0]]]}, "start.q: numbers in the shape (2,) and (2, 2) were wanted"),
+        ({"velocity": [0.0, 0.0, 1.0]}, "start.velocity: numbers in the shape (2,) and () were wanted"),
+        ({"momentum": [[0.0, 0.0, 0.0], 1.0]}, "start.momentum: momentum has shape (3,)"),
+        ({"q": [[[0.0, 0.0]] * 3, [[[1, 0], [0, 1]]] * 3]}, "start: there are starts for 3 trajectories, but the run has 2"),
+        ({"velocity": [[1.0, 1.0], 0.0]}, "start: The start velocity leads off the constraints"),
+        (
+            {"q": [[1.0, 0.0], [[1, 0], [0, 1]]]},
+            "start: The start lies off the constraints: |g(q)| is 1 in row 0. project = true brings it onto them",
+        ),
+    ],
+)
+def test_a_start_that_is_none_is_refused_in_words(start, wanted):
+    space = bm.Euclidean(2) * bm.SO2()
+    scheme = bm.Verlet(bm.mechanical(space, constraint=lambda q: q[0][:1]))
+    own = scheme.start(space.origin(), velocity=space.zero())
+    found = []
+    started(scheme, own, {"start": start, "trajectories": 2}, found)
+    assert [f"{'.'.join(mistake.path)}: {mistake.text}"[: len(wanted)] for mistake in found] == [wanted]
+
+
+def test_what_a_start_leaves_out_is_the_model_s_own():
+    """q alone keeps the momentum or the temperature, and these alone keep q."""
+    scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), mass=2.0))
+    still, warm = scheme.start([0.5], momentum=[1.0]), scheme.start([0.5], temperature=3.0)
+    made = lambda own, **start: started(scheme, own, {"start": start, "trajectories": 2}, [])
+    assert (float(made(still, q=3.0).q[0]), float(made(still, q=3.0).p[0])) == (3.0, 1.0)
+    assert (float(made(still, velocity=[2.0]).q[0]), float(made(still, velocity=[2.0]).p[0])) == (0.5, 4.0)
+    assert (float(made(warm, q=3.0).q[0]), float(made(warm, q=3.0).temperature)) == (3.0, 3.0)
+    assert float(made(warm, temperature=1.0).q[0]) == 0.5
 
 
 @pytest.mark.parametrize("name", ["my_model.py:system", "bismut.gallery.heavy_top:heavy_top", "os:system", "../model.py", "heavy_top.heavy_top"])

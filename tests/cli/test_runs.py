@@ -10,6 +10,7 @@ import xarray
 
 import bismut as bm
 from bismut.cli.runs.prepare import prepare
+from bismut.cli.runs.toml import read
 from bismut.errors import BismutError
 from bismut.figures.runs import pictures
 from bismut.store import read_run
@@ -37,6 +38,49 @@ def test_a_written_run_repeats_itself_to_the_bit(bismut):
     written = tomllib.loads(Path("a.toml").read_text())
     assert written["system"] == {"name": "oscillator", "parameters": {"frequency": 1.0, "noise": 0.7}}
     assert written["scheme"] == {"name": "Midpoint", "retraction": "exp"}
+
+
+TYPED = (
+    *("--start", "q=1.5", "--start", "velocity=-0.5", "--sweep", "frequency=1,2", "--t0", 2, "--until", "energy=10"),
+    *("--observe", "energy,time_average:energy", "--observe", 'spread={kind="histogram", of="q", range=[-3, 3], bins=8}'),
+    *("--steps", 6, "--trajectories", 9000),
+)
+
+
+def test_all_that_can_be_typed_can_be_written(bismut):
+    """Start, sweep, target, t0 and observers: the file reads back to the run that was typed, and the run does what it says."""
+    found = bismut("run", "oscillator", *TYPED, "--write", "a.toml", "--out", "a", "--json")
+    assert found.exit_code == 0, found.stderr  # stopping early because enough is known is no interruption
+    told = json.loads(found.stdout)
+    assert "standard errors small enough after" in told["outcome"]
+    assert told["observed"]["energy"].endswith("for frequency = 1, 2")
+    document, lines = read(Path("a.toml"))
+    again = prepare(document, lines)
+    assert again.document == document
+    assert document["start"] == {"q": 1.5, "velocity": -0.5}
+    assert (document["sweep"], document["until"], document["t0"]) == ({"frequency": [1, 2]}, {"energy": 10}, 2.0)
+    assert document["observe"]["time_average_energy"] == {"kind": "time_average", "of": "energy"}
+    statistics = read_run("a").statistics
+    energy = statistics["energy"]["mean"]
+    assert energy.dims == ("frequency", "time")
+    assert energy["time"].values[0] == 2.0
+    assert np.allclose(energy[:, 0], [0.5 * (0.5**2 + k**2 * 1.5**2) for k in (1, 2)])
+    assert statistics["final"]["q0"].dims[:2] == ("frequency", "trajectory")
+    assert set(json.loads(bismut("plot", "a", "--list", "--json").stdout)) >= {"energy", "energy-sweep", "time_average_energy-sweep", "spread-2"}
+    assert labels_of("a", "energy-sweep")["energy-sweep"] == ("frequency", "mean energy ± 2 standard errors")
+
+
+def labels_of(folder: str, *names: str) -> dict[str, tuple[str, str]]:
+    """What stands beside the axes of some pictures of a run."""
+    plt = pytest.importorskip("matplotlib.pyplot")
+    run, found = read_run(folder), {}
+    drawable = pictures(run.statistics, run.provenance["run"], run.provenance["labels"])
+    for name in names:
+        figure = plt.figure()
+        drawable[name].draw(figure)
+        found[name] = (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel())
+        plt.close(figure)
+    return found
 
 
 def test_a_run_is_what_the_library_computes(bismut):
@@ -114,6 +158,11 @@ average = { kind = "time_average", of = "energy" }
     assert set(json.loads(bismut("plot", "a", "--list", "--json").stdout)) == wanted
     assert bismut("plot", "a").exit_code == 0
     assert {file.stem for file in Path("a/pictures").glob("*.png")} == wanted
+    drawn = labels_of("a", "plane", "crossed", "spread", "memory")
+    assert drawn["plane"] == ("q[0]", "p[0]")
+    assert drawn["crossed"] == ("q", "energy")
+    assert drawn["spread"] == ("q", "density")
+    assert drawn["memory"] == ("lag τ", "autocorrelation of p")
     assert bismut("plot", "a", "energy", "--format", "svg", "--out", "p").exit_code == 0
     assert [file.name for file in Path("p").iterdir()] == ["energy.svg"]
     refused = bismut("plot", "a", "enrgy")

@@ -1,13 +1,15 @@
 """Commands that tell: list, show, new, bench, doctor, help, and what is said to a word nobody knows."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bismut.cli import bench as benchmarks
 from bismut.cli.group import figure_names, system_names
 from bismut.cli.main import app
-from bismut.figures import figures
+from bismut.figures import Figure, Table, figures
 from bismut.gallery import entries
 
 COMMANDS = ("list", "show", "new", "check", "run", "plot", "info", "figure", "bench", "doctor")
@@ -37,6 +39,11 @@ def test_show_tells_physics_parameters_and_symmetries(bismut):
         (("run", "oscillator", "--scheme", "Midpont"), "Midpoint"),
         (("run", "oscillator", "--temperature", "1", "--friction", "1", "--splitting", "BAOBA"), "BAOAB"),
         (("run", "oscillator", "--observe", "enrgy"), "energy"),
+        (("run", "oscillator", "--observe", "time_average:enrgy"), "energy"),
+        (("run", "oscillator", "--observe", "extrems:energy"), "extremes"),
+        (("run", "oscillator", "--sweep", "frequncy=1,2"), "frequency"),
+        (("run", "oscillator", "--until", "enrgy=1"), "energy"),
+        (("run", "oscillator", "--start", "velocty=1"), "velocity"),
         (("figure", "spring-latice"), "spring-lattice"),
         (("lst",), "list"),
     ],
@@ -58,6 +65,12 @@ def test_an_unknown_word_ends_with_2_and_suggests_the_nearest(bismut, words, hin
         (("run", "oscillator", "--temperature", "1", "--friction", "1", "--rate", "1"), "one of friction and rate"),
         (("run", "oscillator", "--temperature", "1", "--friction", "x"), "--friction wants"),
         (("run", "oscillator", "--observe", "heat"), "kept by a bath"),
+        (("run", "oscillator", "--observe", "a={of=3"), "a table as in a run file"),
+        (("run", "oscillator", "--start", "q"), "name=value, as in --start q=0.5"),
+        (("run", "oscillator", "--start", "q=[1"), "An array is written as"),
+        (("run", "oscillator", "--start", "q=1,2"), "start.q: q has shape (2,)"),
+        (("run", "oscillator", "--sweep", "frequency=low,high"), "a list of one or more numbers"),
+        (("run", "oscillator", "--until", "energy=0"), "a positive standard error"),
         (("run", "missing.toml"), "no run file"),
         (("run", "missing.py:system"), "bismut new missing.py"),
         (("run", "missing.py"), "file.py:name"),
@@ -85,6 +98,31 @@ def test_names_for_completion_are_those_of_the_catalogues():
     assert system_names() == list(entries())
     assert figure_names() == [*figures(), "all"]
     assert system_names("heavy") == ["heavy-top"]
+
+
+def test_help_names_every_command_in_a_whole_line(bismut):
+    """Nothing a newcomer reads first ends in dots."""
+    printed = bismut("--help").stdout
+    assert "..." not in printed.partition("Commands:")[2]
+    assert all(f"  {command} " in printed for command in COMMANDS)
+
+
+def test_a_figure_tells_its_numbers_as_json(bismut, monkeypatch):
+    """The table, the caption and the files, without anything else on the way."""
+    table = Table("numbers", ("method", "value"), [("ours", np.float64(1.5))])
+    fake = Figure("fake", "A line", lambda quick, note: note("busy"), _line, lambda _: table, lambda _: table, lambda _: "A caption.")
+    monkeypatch.setattr("bismut.figures.figure", lambda name: fake)
+    (told,) = json.loads(bismut("figure", "fake", "--json", "--out", "here").stdout)
+    assert told["table"] == {"title": "numbers", "columns": ["method", "value"], "rows": [["ours", 1.5]]}
+    assert told["files"] == {"picture": "here/fake.png", "data": "here/fake.csv", "words": "here/fake.txt"}
+    assert Path("here/fake.png").exists()
+    assert [row["name"] for row in json.loads(bismut("figure", "--json").stdout)] == list(figures())
+
+
+def _line(_):
+    import matplotlib.pyplot as plt
+
+    return plt.figure()
 
 
 def test_doctor_finds_one_step_symplectic(bismut):

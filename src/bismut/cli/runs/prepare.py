@@ -38,6 +38,9 @@ class Prepared:
     def simulate(self, *, dry_run: bool = False, progress: bool | None = None) -> Any:
         """The result; or with `dry_run` the plan, printed."""
         asked = {key: self.document[key] for key in PASSED if key in self.document}
+        asked["until"] = {name: float(error) for name, error in asked.get("until", {}).items()}
+        asked["sweep"] = {name: [float(value) for value in values] for name, values in asked.get("sweep", {}).items()}
+        asked["t0"] = float(asked.get("t0", 0.0))
         final = self.document.get("output", {}).get("final", True)
         return simulate(self.scheme, self.start, observe=self.observe, keep_final=final, progress=progress, dry_run=dry_run, **asked)
 

@@ -66,7 +66,8 @@ def _holds(check: Any, path: Path_, found: list[Mistake]) -> bool:
 
 def _arrays(value: Any, like: Any) -> Any:
     if not isinstance(like, tuple):
-        return np.asarray(value, float)
+        array = np.asarray(value, float)
+        return array.reshape(like.shape) if array.size == like.size == 1 else array  # a single coordinate is one number
     if not isinstance(value, list) or len(value) != len(like):
         raise ValueError
     return tuple(_arrays(part, shape) for part, shape in zip(value, like, strict=True))
