@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from functools import partial
 from html import escape
 from typing import Any
@@ -48,6 +49,18 @@ def called(function: Callable | None) -> str:
     if name is None:
         return repr(function)
     return "own function" if name == "<lambda>" else name
+
+
+def settings(made: Any) -> str:
+    """A dataclass by what was chosen about it, functions by their names: Histogram(functions=(energy), bins=(100), ...)."""
+    chosen = {field.name: getattr(made, field.name) for field in fields(made) if getattr(made, field.name) is not field.default}
+    return f"{type(made).__name__}({', '.join(f'{name}={_named(value)}' for name, value in chosen.items() if value not in (None, ()))})"
+
+
+def _named(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_named, value))})"
+    return called(value) if callable(value) else repr(value)
 
 
 def brief(value: Any) -> str:

@@ -10,7 +10,6 @@ with `row` writes one row at each look instead, and the rows of a run are what i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -20,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 from bismut.ensembles.observers.report import Report
 from bismut.mechanics import Scheme, State
 from bismut.noise import Index, Wiener
-from bismut.showing import called
+from bismut.showing import settings
 
 
 class Sight(NamedTuple):
@@ -63,8 +62,7 @@ class Watcher(eqx.Module):
     every: int | None = eqx.field(static=True, default=None, kw_only=True)
 
     def __repr__(self) -> str:
-        chosen = {field.name: getattr(self, field.name) for field in fields(self) if getattr(self, field.name) is not field.default}
-        return f"{type(self).__name__}({', '.join(f'{name}={_named(value)}' for name, value in chosen.items() if value not in (None, ()))})"
+        return settings(self)
 
     @property
     def records(self) -> bool:
@@ -103,13 +101,6 @@ class Watcher(eqx.Module):
         """The largest standard error of what is reported at the end, for a run that goes on until it is small enough."""
         del summary
         return None
-
-
-def _named(value: Any) -> str:
-    """A setting as it was given; functions by their names."""
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_named, value))})"
-    return called(value) if callable(value) else repr(value)
 
 
 Function = Callable[..., Any]
