@@ -26,7 +26,11 @@ Potentials = Callable[..., Float[Array, " m"]]  # of (q, t)
 
 
 class Action(Scheme):
-    """A discrete Lagrangian for a system, with the retraction that joins the ends."""
+    """A discrete Lagrangian for a system. Your own scheme is a subclass with `claims` and `__call__`.
+
+    system      what it steps
+    retraction  "cayley" or "exp", which joins the ends of a step on a group; that of the space if not given
+    """
 
     retraction: str | None = eqx.field(static=True, kw_only=True, default=None)
     # Whether a force is evaluated with the velocity at the start of the step (explicit, as in the paper) or with that of the step itself.

@@ -19,7 +19,7 @@ from bismut.showing import called
 
 @dataclass(frozen=True)
 class Observable:
-    """A function of (system, state, t)."""
+    """A function of (system, state, t); `words` say what it measures. Called as bm.energy(scheme, state)."""
 
     name: str
     function: Callable
@@ -32,12 +32,20 @@ class Observable:
         return self.function(system.system if isinstance(system, Scheme) else system, state, t)
 
 
-energy = Observable("energy", lambda system, state, t: system.energy(state, t))
-kinetic_energy = Observable("kinetic_energy", lambda system, state, t: system.kinetic_energy(state, t))
-temperature = Observable("temperature", lambda system, state, t: 2 * system.kinetic_energy(state, t) / system.freedom)
+energy = Observable("energy", lambda system, state, t: system.energy(state, t), "H = ⟨p, v⟩ − L(q, v).")
+kinetic_energy = Observable(
+    "kinetic_energy",
+    lambda system, state, t: system.kinetic_energy(state, t),
+    "½⟨p − a, v⟩ with a = ∂L/∂v at v = 0: the part of a quadratic Hamiltonian that measures temperature.",
+)
+temperature = Observable(
+    "temperature",
+    lambda system, state, t: 2 * system.kinetic_energy(state, t) / system.freedom,
+    "kT = 2 T / n of one state, T its kinetic energy and n the degrees of freedom that constraints leave.",
+)
 
 
-def _booked(name: str, read: Callable) -> Observable:
+def _booked(name: str, read: Callable, words: str) -> Observable:
     """An entry of the ledger of a trajectory."""
 
     def entry(system, state, t):
@@ -45,19 +53,19 @@ def _booked(name: str, read: Callable) -> Observable:
             raise BismutError(f"{name} is read from the ledger of a trajectory, but the start has none. Make it with scheme.start(..., ledger=True).")
         return read(state.ledger)
 
-    return Observable(name, entry)
+    return Observable(name, entry, f"{words} Read from the ledger of a start made with ledger=True.")
 
 
-heat = _booked("heat", lambda ledger: ledger.heat)  # energy taken from the bath since the start
-work = _booked("work", lambda ledger: ledger.work)  # done by potentials that change in time, forces and stochastic potentials
-integrator_error = _booked("integrator_error", lambda ledger: ledger.error)  # what is left of ΔH
-acceptance = _booked("acceptance", lambda ledger: ledger.accepted / jnp.maximum(ledger.steps, 1))  # accepted over tried steps
+heat = _booked("heat", lambda ledger: ledger.heat, "Energy taken from the bath since the start.")
+work = _booked("work", lambda ledger: ledger.work, "Work done since the start by potentials that change in time, by forces and by stochastic potentials.")
+integrator_error = _booked("integrator_error", lambda ledger: ledger.error, "What is left of the change of H when heat and work are taken away.")
+acceptance = _booked("acceptance", lambda ledger: ledger.accepted / jnp.maximum(ledger.steps, 1), "The share of steps that were accepted.")
 
 
 @cache  # the same object for the same name, so that a second run compiles nothing
 def momentum(name: str) -> Observable:
-    """The momentum map of a symmetry named in the system."""
-    return Observable(f"momentum({name!r})", lambda system, state, t: system.momentum_map(name, state))
+    """J(q, p), the momentum map of a symmetry that the system names: one number, or an array for several generators."""
+    return Observable(f"momentum({name!r})", lambda system, state, t: system.momentum_map(name, state), f"The momentum map of {name}.")
 
 
 class Measure(eqx.Module):

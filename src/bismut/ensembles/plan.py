@@ -16,7 +16,7 @@ _SHARE = 0.8  # of the memory that is free, which a run may fill
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes in bytes, times in seconds; `seconds` and `compiling` are measured, by a dry run only."""
+    """What a run would take: sizes in bytes, times in seconds. `seconds` and `compiling` are measured, by a dry run only."""
 
     trajectories: int
     steps: int

@@ -40,7 +40,13 @@ class Provenance:
 
 
 class Result:
-    """Reports by name (`result.energy` or `result["energy"]`), `final` states, `outcome`, `times` and `provenance`."""
+    """What a run found: a report for each observer, `result.energy` or `result["energy"]`, and
+
+    final       the last states, trajectories along the first axis
+    outcome     whether all trajectories finished; which failed, where and why
+    times       of the records
+    provenance  what is needed to repeat the run
+    """
 
     def __init__(self, times: np.ndarray, observables: dict[str, Report], final: State | None, outcome: Outcome, provenance: Provenance):
         self.times, self.final, self.outcome, self.provenance = times, final, outcome, provenance

@@ -49,21 +49,26 @@ def simulate(
     progress: bool | None = None,
     dry_run: bool = False,
 ) -> Any:
-    """Run trajectories and observe them.
+    """Run trajectories and observe them; returns a Result.
 
+    start       from scheme.start(...): one state, one for each trajectory, or random momenta
+    step        the time step h
+    steps       how many, after the burn-in
+    seed        of the noise; a run is a function of it
     observe     names, each with a function of a State (`energy`, `temperature`, `momentum(name)` or your own) or an observer (`histogram`,
-    `time_average`,
-                `autocorrelation`, `section`, ... or your own `Observer`)
+                `time_average`, `autocorrelation`, `section`, ... or your own `Observer`)
     every       steps between looks; about a hundred by default. Functions are also recorded at the start and at the end
     burn_in     steps made before anybody looks
     until       names and standard errors: trajectories are added, up to `trajectories`, until each named error is small enough
     sweep       names of parameters and their values: extra first axes of every result, all run by one program and on the same noise
     path        a Wiener path instead of a seed: refined, shifted or bounded
+    t0          the time at the start, where something depends on it
     on_failure  "exclude" leaves failed trajectories out from the failing step on and reports them; "raise" raises at the end
     block       trajectories advanced together, chosen by the size of the step if not given
     mode        "lanes" (vector code over trajectories), "vmap", or "auto" by the size of the step
     devices     how many local devices share the work; all of them if not given
     keep_final  whether the last states are kept
+    progress    whether a bar is shown; on a terminal if not given
     dry_run     print what the run would take (memory, disk, time) and return that plan instead of running
     """
     keep_programs()

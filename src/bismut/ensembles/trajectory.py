@@ -46,10 +46,12 @@ class Trajectory(NamedTuple):
 
     @property
     def q(self) -> Point:
+        """Points, time along the first axis."""
         return self.states.q
 
     @property
     def p(self):
+        """Momenta, time along the first axis."""
         return self.states.p
 
     @property
@@ -64,6 +66,7 @@ class Trajectory(NamedTuple):
 
     @property
     def final(self) -> State:
+        """The last state."""
         return jax.tree.map(lambda leaf: leaf[-1], self.states)
 
 
@@ -79,7 +82,14 @@ def trajectory(
     path: Wiener | None = None,
     t0: float = 0.0,
 ) -> Trajectory:
-    """The states of one trajectory at every `every` steps. jax.grad and jax.jvp go through it, by implicit differentiation of each step."""
+    """One trajectory, kept whole. jax.grad and jax.jvp go through it, by implicit differentiation of each step.
+
+    start       from scheme.start(...)
+    every       steps between kept states
+    seed, path  of the noise; one of the two
+    trajectory  which one, by its number: the same as that of a run of many
+    t0          the time at the start
+    """
     check_step(step)
     steps, every = count(steps, "steps"), count(every, "every")
     if steps % every:

@@ -36,7 +36,7 @@ def tangent_map(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) 
 
 
 def symplectic_defect(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> Float[Array, ""]:
-    """max |TᵀΩ₁T − Ω₀| of one step: round-off for a symplectic scheme."""
+    """max |TᵀΩ₁T − Ω₀| of one step from `state`, with T its Jacobian: round-off for a symplectic scheme. `dW` are the increments of the step."""
     return step_structure(scheme, state, h, dW, t)[0]
 
 

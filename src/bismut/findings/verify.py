@@ -78,7 +78,15 @@ class Report:
 
 
 def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = True) -> Report:
-    """Measure symplecticity, phase volume, momentum maps, the variational principle, the solve, and the order of a scheme."""
+    """Measure symplecticity, phase volume, momentum maps, the variational principle, the solve, and the order of a scheme.
+
+    start  a state at which, and from which, things are measured
+    step   the step h of the measurements
+    seed   of the noise
+    order  whether orders are measured, which takes longest
+
+    Returns a report: print it, ask `report.ok`, or take one finding, `report["symplectic defect"].measured`.
+    """
     check_step(step)
     path = Wiener(seed)
     state = one_start(start, path, 0, check_start(scheme, start))
@@ -218,7 +226,7 @@ def _slope(law: str, claimed: float | int | None, words: str, measured: Converge
 
 
 def explain(scheme: Scheme) -> str:
-    """In words and formulas: the action, what is solved for and how, what it costs, and what the scheme claims."""
+    """In words and formulas: the action of a scheme, what is solved for and how, what it costs, and what it claims."""
     system, claims = scheme.system, scheme.claims
     lines = [f"{scheme.title} on {scheme.space}: {system.space.dim} degrees of freedom, {scheme.channels} Wiener processes"]
     if isinstance(scheme, Flow):

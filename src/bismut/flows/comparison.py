@@ -16,7 +16,7 @@ from bismut.spaces import Point, Velocity, add, scale
 
 
 class EulerMaruyama(Flow):
-    """z1 = z0 + h f(z0) + noise(z0)."""
+    """z1 = z0 + h f(z0) + noise(z0), with z = (q, p). Explicit; for comparison, not variational."""
 
     claims = Claims(order=1)
 
@@ -28,7 +28,7 @@ class EulerMaruyama(Flow):
 
 
 class ImplicitEulerMaruyama(Flow):
-    """z1 = z0 + h f(z1) + noise(z0). The unknown is the velocity at the end of the step."""
+    """z1 = z0 + h f(z1) + noise(z0), with z = (q, p). For comparison, not variational. The unknown is the velocity at the end of the step."""
 
     claims = Claims(order=1)
 

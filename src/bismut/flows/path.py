@@ -47,7 +47,11 @@ def discrete_symplectic_form(action: Action, q0: Point, q1: Point, h, dW, t=0.0)
 
 
 def action_sum(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0.0) -> Float[Array, ""]:
-    """𝔊 of a path whose arrays have the time along their first axis."""
+    """𝔊 = Σ_k S_d(q_k, q_{k+1}; h, ΔW_k), the action of a path.
+
+    path  points q_0 ... q_N, time along the first axis of each array
+    dW    increments, one row a step
+    """
     before, after, times = _steps(path, h, dW, t0)
 
     def one(q0, q1, w, t):
@@ -57,7 +61,7 @@ def action_sum(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0
 
 
 def action_differential(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0.0) -> Float[Array, "inner n"]:
-    """d𝔊 at the inner points of a path: zero along a solution, and only there."""
+    """d𝔊 at the inner points of a path, one row each: zero along a solution, and only there. Arguments as for action_sum."""
     before, after, times = _steps(path, h, dW, t0)
     flat = action.space.flatten
     left, right = jax.vmap(lambda *a: tuple(map(flat, end_momenta(action, a[0], a[1], h, a[2], a[3]))))(before, after, dW, times)

@@ -25,7 +25,10 @@ from bismut.spaces import Group, Space
 
 
 class Reduced(Flow):
-    """The momentum of a scheme on a group that does not care where it is. States keep q at the identity; p is what moves."""
+    """The momentum of a scheme on a group that does not care where it is. States keep q at the identity; p is what moves.
+
+    of  the scheme of the whole system; refused if L or the noise depend on q
+    """
 
     of: Scheme
 

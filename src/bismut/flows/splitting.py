@@ -69,6 +69,7 @@ class Letters(Splitting):
     """A word in A, B and O; a letter that occurs n times acts for h/n each time. The clock runs with the drift."""
 
     word: str
+    words: str = ""
 
     @property
     def baths(self) -> int:
@@ -101,12 +102,17 @@ class Letters(Splitting):
         return self.word
 
 
-BAOAB, ABOBA, OBABO = Letters("BAOAB"), Letters("ABOBA"), Letters("OBABO")
+BAOAB = Letters("BAOAB", "B½ A½ O A½ B½. Configurations are right to order 4 at high friction, and for the oscillator exactly. The default.")
+ABOBA = Letters("ABOBA", "A½ B½ O B½ A½. One evaluation of the force a step.")
+OBABO = Letters("OBABO", "O½ B½ A B½ O½. The trapezoid action between two halves of the bath.")
 
 
 @dataclass(frozen=True)
 class GLA(Splitting):
-    """Geometric Langevin: a variational step, then the bath. `action` makes the scheme from the system: bm.Verlet, bm.Midpoint, ..."""
+    """Geometric Langevin: a variational step, then the bath.
+
+    action  what makes the scheme from the system: bm.Verlet, bm.Midpoint, ...
+    """
 
     action: Callable[[System], Action]
 
@@ -124,7 +130,9 @@ class GLA(Splitting):
 
 @dataclass(frozen=True)
 class Metropolised(Splitting):
-    """A variational step that is its own reverse, accepted or refused, between two halves of the bath.
+    """A variational step that is its own reverse, accepted or refused, between two halves of the bath: exp(−H/kT) exactly, whatever the step.
+
+    action  what makes the scheme from the system: bm.Verlet, bm.Midpoint, ...
 
     Refused steps leave q and turn p around. A step whose equation is not solved is refused, and under constraints also one that does not lead back:
     (q1, −p1) must go to (q0, −p0), because there the equation can have several solutions.

@@ -70,7 +70,11 @@ def check_quadratic(system: System, what: str) -> None:
 
 
 def thermalize(system: System, temperature: Any) -> System:
-    """The system with the friction that its own noise needs for exp(−H/kT) to be invariant. Other forces stay."""
+    """The system with the friction that its own noise needs for exp(−H/kT) to be invariant. Other forces stay.
+
+    system       a system with noise
+    temperature  kT, a number or a function of t, and of parameters if it names them
+    """
     if not isinstance(system, System):
         raise BismutError(f"thermalize needs a System, but {type(system).__name__} came.")
     check_quadratic(system, "thermalize")

@@ -35,6 +35,7 @@ def mechanical(
     mass: for each array of the velocity (a tuple on a product) a number, an array of the velocity's shape (or one that broadcasts to it), or
     symmetric matrices, of the velocity's shape with its last axis repeated: (n, n) for one body, (K, n, n) for K; or a function mass(q) that returns
     the whole matrix.
+    potential: U(q), one number. noise, force, constraint, symmetries, parameters, precision: as for System.
     """
     dtype = real_type(precision)
     # A zero of the dtype, not of Python, so that a system without a potential still has a derivative of the right type.

@@ -23,7 +23,13 @@ from bismut.spaces import Point, Space, Velocity, add
 
 
 class Claims(NamedTuple):
-    """What a scheme says of itself; None where it says nothing."""
+    """What a scheme says of itself; None where it says nothing. `verify` measures it.
+
+    order          of the error without noise
+    strong_order   of the error on one Brownian path
+    symplectic     every step preserves the symplectic form, whatever the noise
+    momentum_maps  those of symmetries of L and of every γ_i are kept, whatever the noise
+    """
 
     order: float | None
     strong_order: float | None = 1.0

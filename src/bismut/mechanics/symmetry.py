@@ -34,12 +34,12 @@ class Symmetry:
 
 
 def symmetry(generator: Callable[[Point], Velocity], words: str = "own action") -> Symmetry:
-    """The user's own infinitesimal action: q ↦ the velocity ξ_Q(q)."""
+    """Your own infinitesimal action: `generator` takes q to the velocity ξ_Q(q); `words` say what it is."""
     return Symmetry((lambda space, q: generator(q),), words)
 
 
 def translation(direction: Axis) -> Symmetry:
-    """Shift everything along a direction fixed in space."""
+    """Shift everything along `direction`, fixed in space; its momentum map is the momentum in that direction."""
     direction = _axis(direction)
     return Symmetry((lambda space, q: space.translation(q, direction),), f"translation along {direction}")
 
@@ -50,7 +50,7 @@ def translations(n: int = 3) -> Symmetry:
 
 
 def left_rotation(axis: Axis) -> Symmetry:
-    """Turn everything about an axis through the origin, fixed in space (a number in the plane)."""
+    """Turn everything about `axis` through the origin, fixed in space (a number in the plane); its momentum map is the angular momentum about it."""
     axis = _axis(axis)
     return Symmetry((lambda space, q: space.left_rotation(q, axis),), f"rotation about {axis}")
 
@@ -61,7 +61,7 @@ def left_rotations() -> Symmetry:
 
 
 def right_rotation(axis: Axis) -> Symmetry:
-    """Turn each body about an axis fixed in it, as for a body with two equal moments of inertia."""
+    """Turn each body about `axis`, fixed in it, as for a body with two equal moments of inertia."""
     axis = _axis(axis)
     return Symmetry((lambda space, q: space.right_rotation(q, axis),), f"rotation about the body axis {axis}")
 

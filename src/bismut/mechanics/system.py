@@ -106,6 +106,7 @@ class System(eqx.Module):
 
     @property
     def symmetries(self) -> dict[str, Symmetry]:
+        """Names and actions, as they were given."""
         return dict(self._symmetries)
 
     @property
@@ -122,6 +123,7 @@ class System(eqx.Module):
         return self._cells is not None
 
     def lagrangian(self, q: Point, v: Velocity, t=0.0) -> Scalar:
+        """L(q, v)."""
         if self._lagrangian is None:
             raise BismutError("This system has no Lagrangian. Give Discrete(..., system=System(space, lagrangian)) to have energy and velocities.")
         return self._call(self._lagrangian, q, v, t=t)

@@ -55,7 +55,12 @@ def advance(index: Index, by: int | UInt32[Array, ""]) -> Index:
 
 
 class Wiener(eqx.Module):
-    """Independent Wiener processes, one per channel, for every trajectory."""
+    """Independent Wiener processes, one per channel, for every trajectory: a function of (seed, trajectory, step, channel) and of nothing else.
+
+    seed      a whole number
+    substeps  how many fine increments are summed in a step: step h with n substeps and step h/n with 1 see one Brownian path
+    bounded   whether increments are cut at a few standard deviations, so that implicit steps exist almost surely
+    """
 
     seed: Index
     offset: Index

@@ -45,7 +45,7 @@ def pair(p: Velocity, v: Velocity) -> Float[Array, ""]:
 
 
 class Space:
-    """A configuration space: a value with verbs."""
+    """A configuration space: a value with verbs. Your own is a subclass with origin, zero, move and subtract; the rest follows."""
 
     points_are: str = "points"  # what `check` calls them
 
@@ -222,9 +222,11 @@ class Group(Space):
     """
 
     def tau(self, x: Velocity) -> Point:
+        """τ(x): the group element that the velocity x leads to from the identity."""
         raise NotImplementedError(f"{type(self).__name__} must define tau().")
 
     def tau_inv(self, g: Point) -> Velocity:
+        """τ⁻¹(g): the velocity that leads from the identity to g."""
         raise NotImplementedError(f"{type(self).__name__} must define tau_inv().")
 
     def dtau_inv(self, x: Velocity, y: Velocity) -> Velocity:
@@ -232,9 +234,11 @@ class Group(Space):
         raise NotImplementedError(f"{type(self).__name__} must define dtau_inv().")
 
     def multiply(self, g: Point, h: Point) -> Point:
+        """g h."""
         raise NotImplementedError(f"{type(self).__name__} must define multiply().")
 
     def inverse(self, g: Point) -> Point:
+        """g⁻¹."""
         raise NotImplementedError(f"{type(self).__name__} must define inverse().")
 
     def Ad(self, g: Point, x: Velocity) -> Velocity:

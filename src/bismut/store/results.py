@@ -24,7 +24,7 @@ SCHEMA = 1  # raised when a reader of an older file would misread a newer one
 
 
 def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a result to a folder. An existing one is replaced only on request, and only once the new one is complete."""
+    """Write a result to a folder, and return its path. An existing one is replaced only with overwrite=True, once the new one is complete."""
     path = Path(path)
     if path.exists() and not overwrite:
         raise BismutError(f"{path} exists already. Choose another name, or save(..., overwrite=True).")

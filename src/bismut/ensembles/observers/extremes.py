@@ -58,5 +58,5 @@ class Extremes(Watcher):
 
 
 def extremes(of, *, every: int | None = None) -> Extremes:
-    """Least and largest value over time of a function of a State."""
+    """Least and largest value over time of a function of a State: over all trajectories, and the mean over trajectories of each."""
     return Extremes(of, every=every)

@@ -140,7 +140,7 @@ def _each(memory: Sketch, x: Float[Array, "n ..."], counted) -> Sketch:
 
 
 def quantiles(of, *, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), every: int | None = None) -> Quantiles:
-    """Quantiles of a function of a State over trajectories and time."""
+    """Quantiles of a function of a State over trajectories and time; `levels` are the shares that lie below."""
     if not levels or any(not 0 <= p <= 1 for p in levels):
         raise DomainError(f"levels must lie between 0 and 1, but {levels} came.")
     return Quantiles(of, tuple(float(p) for p in levels), every=every)

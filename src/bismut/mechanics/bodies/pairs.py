@@ -32,7 +32,7 @@ class Placed(NamedTuple):
 
 
 def pair_indices(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The bodies i < j of each pair, in the order in which pairs are held."""
+    """The bodies i < j of each pair of `count` bodies, as two arrays, in the order in which pairs are held."""
     i, j = _meetings(count)
     return np.minimum(i, j), np.maximum(i, j)
 

@@ -71,7 +71,11 @@ class Terms:
 
 
 class Potential(Terms):
-    """U(x, R), an energy."""
+    """U(x, R), an energy of bodies with positions x (K, 3) and orientations R (K, 3, 3). Adds up with `+`, a number in front scales it.
+
+    function  of (x, R), and of t and parameters if it names them
+    words     what it is called when printed
+    """
 
     kind = "potential"
 
@@ -81,7 +85,7 @@ class Potential(Terms):
 
 
 class Noise(Terms):
-    """γ(x, R), one value per Wiener process."""
+    """γ(x, R), stochastic potentials of bodies, one value per Wiener process; with `+` they stand side by side. Arguments as for Potential."""
 
     kind = "noise"
 
