@@ -57,7 +57,9 @@ def _booked(name: str, read: Callable, words: str) -> Observable:
 
 
 heat = _booked("heat", lambda ledger: ledger.heat, "Energy taken from the bath since the start.")
-work = _booked("work", lambda ledger: ledger.work, "Work done since the start by potentials that change in time, by forces and by stochastic potentials.")
+work = _booked(
+    "work", lambda ledger: ledger.work, "Work done since the start by potentials that change in time, by forces and by stochastic potentials."
+)
 integrator_error = _booked("integrator_error", lambda ledger: ledger.error, "What is left of the change of H when heat and work are taken away.")
 acceptance = _booked("acceptance", lambda ledger: ledger.accepted / jnp.maximum(ledger.steps, 1), "The share of steps that were accepted.")
 

@@ -46,7 +46,7 @@ def _with(scheme: Scheme, name: str, value) -> Scheme:
         return eqx.tree_at(lambda s: s.system.parameters[name], scheme, number)
     number = _number(scheme, name)
     if number is not None:
-        return eqx.tree_at(lambda s: _number(s, name), scheme, jnp.broadcast_to(jnp.asarray(value, scheme.system.dtype), jnp.shape(number)))
+        return eqx.tree_at(lambda s: _held(s, name), scheme, jnp.broadcast_to(jnp.asarray(value, scheme.system.dtype), jnp.shape(number)))
     known = [*(parameters if isinstance(parameters, Mapping) else ()), *(n for n in vars(scheme) if _number(scheme, n) is not None)]
     raise DomainError(
         f"There is no parameter {name!r} to sweep. {nearest(name, known)} A system has those given as parameters={{...}} that its functions ask for."
@@ -54,7 +54,12 @@ def _with(scheme: Scheme, name: str, value) -> Scheme:
 
 
 def _number(scheme: Scheme, name: str) -> Any:
-    """A number that the scheme holds under this name, itself or as the `value` of a part."""
-    held = getattr(scheme, name, None)
-    held = getattr(held, "value", held)
+    """A number that the scheme holds under this name."""
+    held = _held(scheme, name)
     return held if isinstance(held, jax.Array | np.ndarray | float) else None
+
+
+def _held(scheme: Scheme, name: str) -> Any:
+    """What the scheme holds under a name, itself or as the `value` of a part; found by structure alone, which is all that a replacement may look at."""
+    held = getattr(scheme, name, None)
+    return getattr(held, "value", held)

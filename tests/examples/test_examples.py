@@ -1,0 +1,43 @@
+"""Every example runs as a user runs it, in a process of its own; smoke mode makes it small."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# Each runs for a moment, so that compiling is what it costs: a fast compiler beats a fast program.
+ENVIRONMENT = {
+    "PYTHONPATH": str(ROOT / "src"),
+    "PYTHONIOENCODING": "utf-8",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "jax"),
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_prints_numbers(example, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(example), "--smoke"],
+        cwd=tmp_path,
+        env=os.environ | ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert any(letter.isdigit() for letter in done.stdout)
+    assert "nan" not in done.stdout
+    assert not list(tmp_path.iterdir())  # nothing is left behind
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_short_and_says_what_it_shows(example):
+    text = example.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 50
+    assert text.startswith('"""')
