@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -127,6 +128,14 @@ def test_starts_sweeps_and_targets_are_checked_against_the_system(bismut):
         assert wanted in f"{mistake['key']}: {mistake['text']}"
 
 
+@cache
+def on_a_line():
+    """A body in the plane whose first coordinate is held, and a start of it."""
+    space = bm.Euclidean(2) * bm.SO2()
+    scheme = bm.Verlet(bm.mechanical(space, constraint=lambda q: q[0][:1]))
+    return scheme, scheme.start(space.origin(), velocity=space.zero())
+
+
 @pytest.mark.parametrize(
     ("start", "wanted"),
     [
@@ -143,9 +152,7 @@ def test_starts_sweeps_and_targets_are_checked_against_the_system(bismut):
     ],
 )
 def test_a_start_that_is_none_is_refused_in_words(start, wanted):
-    space = bm.Euclidean(2) * bm.SO2()
-    scheme = bm.Verlet(bm.mechanical(space, constraint=lambda q: q[0][:1]))
-    own = scheme.start(space.origin(), velocity=space.zero())
+    scheme, own = on_a_line()
     found = []
     started(scheme, own, {"start": start, "trajectories": 2}, found)
     assert [f"{'.'.join(mistake.path)}: {mistake.text}"[: len(wanted)] for mistake in found] == [wanted]

@@ -60,6 +60,6 @@ def _number(scheme: Scheme, name: str) -> Any:
 
 
 def _held(scheme: Scheme, name: str) -> Any:
-    """What the scheme holds under a name, itself or as the `value` of a part; found by structure alone, which is all that a replacement may look at."""
+    """What the scheme holds under a name, itself or as the `value` of a part: found by structure alone, which is all that `tree_at` shows."""
     held = getattr(scheme, name, None)
     return getattr(held, "value", held)
