@@ -21,8 +21,14 @@ def test_cut_run_equals_whole_run(name, cuts):
         assert jax.tree.all(jax.tree.map(np.array_equal, rest, whole))
 
 
-def test_cut_ensemble_equals_whole_ensemble():
-    scheme = bm.VariationalEuler(systems.separable())
+def bath(system: bm.System) -> bm.Langevin:
+    """A step of it begins with the force that ended the step before: where a run begins, that force is computed anew."""
+    return bm.Langevin(system.without_noise(), temperature=0.7, friction=0.5)
+
+
+@pytest.mark.parametrize("make", [bm.VariationalEuler, bath])
+def test_cut_ensemble_equals_whole_ensemble(make):
+    scheme = make(systems.separable())
     start, path = systems.random_state(scheme.system), bm.Wiener(9)
     common = {"step": H, "trajectories": 5}
     whole = bm.simulate(scheme, start, steps=10, path=path, **common).final
