@@ -81,9 +81,6 @@ class HalfPlane(bm.Space):
     def subtract(self, q1, q0):
         return jnp.stack([(q1[0] - q0[0]) / q0[1], jnp.log(q1[1] / q0[1])])
 
-    def random(self, key):
-        return jnp.array([0.0, 1.0]) + 0.1 * jax.random.normal(key, (2,))
-
 
 @pytest.mark.parametrize("space", [HalfPlane(), HalfPlane() * bm.SO3()], ids=["alone", "in a product"])
 def test_a_space_of_two_verbs_is_enough(space):

@@ -235,5 +235,6 @@ def explain(scheme: Scheme) -> str:
 
 def _formulas(scheme: Action) -> list[str]:
     """The indented lines that open the file of an action: its scalar, said as an equation."""
-    text = sys.modules[type(scheme).__module__].__doc__ or ""
+    # A class made in a notebook or by exec may belong to no module that can be found.
+    text = getattr(sys.modules.get(type(scheme).__module__), "__doc__", None) or ""
     return [line.strip() for line in text.splitlines() if line.startswith("    ")]
