@@ -3,7 +3,7 @@
     A  free motion on the space (and on the constraints)      B  kick by −dU, by the noises dγ_i and by forces      O  exact contact with the bath
 
     BAOAB   B½ A½ O A½ B½      configurations right to order 4 at high friction, and for the oscillator exactly
-    ABOBA   A½ B½ O B½ A½      one force a step
+    ABOBA   A½ B½ O B½ A½      for the oscillator positions right exactly
     OBABO   O½ B½ A B½ O½      the trapezoid action between two halves of the bath
     GLA     V then O           over any variational step V
     Metropolised               O½ [V accepted with min(1, e^{−ΔH/kT}), or (q, −p)] O½:   exp(−H/kT) exactly, whatever the step
