@@ -17,7 +17,7 @@ check: .venv/test
 	$(BIN)/basedpyright
 
 measure: .venv/test
-	$(BIN)/pytest -m slow
+	XLA_FLAGS= $(BIN)/pytest -m slow
 
 # Its own environment, with the programs one would use instead; a peer that does not install is named in the table and left out.
 bench: .bench/ready

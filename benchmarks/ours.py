@@ -34,11 +34,16 @@ def baoab() -> tuple:
     return scheme, scheme.start(jnp.zeros(1), velocity=jnp.zeros(1)), STEP
 
 
-def bodies() -> tuple:
-    """Independent rigid bodies, rotation and translation, in a trap and a field, in a bath."""
+def bodies(splitting=bm.BAOAB) -> tuple:
+    """Independent rigid bodies, rotation and translation, in a trap and a field, in a bath; BAOAB is the splitting of jax-md."""
     system = bm.mechanical(bm.Euclidean(3) * bm.SO3(), mass=(1.0, [1.0, 2.0, 2.5]), potential=lambda q: 0.5 * q[0] @ q[0] + q[1][2, 2])
-    scheme = bm.Langevin(system, temperature=1.0, friction=1.0)
+    scheme = bm.Langevin(system, temperature=1.0, friction=1.0, splitting=splitting)
     return scheme, scheme.start((jnp.zeros(3), jnp.eye(3)), velocity=(jnp.zeros(3), jnp.zeros(3))), 0.02
+
+
+def bodies_verlet() -> tuple:
+    """The same by a Verlet step and then the bath, as LAMMPS does it."""
+    return bodies(bm.GLA(bm.Verlet))
 
 
 def top() -> tuple:
@@ -62,7 +67,7 @@ def dipoles(count: int) -> tuple:
     return scheme, scheme.start((places, np.tile(np.eye(3), (count, 1, 1))), temperature=1.0), 0.005
 
 
-SYSTEMS = {"euler": euler, "baoab": baoab, "bodies": bodies, "top": top}
+SYSTEMS = {"euler": euler, "baoab": baoab, "bodies": bodies, "bodies, Verlet": bodies_verlet, "top": top}
 
 
 def run(

@@ -1,4 +1,8 @@
-"""Every Python block of README and docs runs, in order, as printed; and the README prints what the code prints."""
+"""Every Python block of README and docs runs, in order, as printed, in any directory; and a page shows what its code prints and draws.
+
+What a block prints is shown, if at all, by the plain block right after it. Words must agree, counts too, and other numbers to
+one unit of their last digit, because round-off differs between machines; below 1e−12 everything is round-off.
+"""
 
 import contextlib
 import io
@@ -8,25 +12,71 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"```python\n(.*?)```(?:\n+```\n(.*?)```)?", re.DOTALL)
+NUMBER = re.compile(r"[-−+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+LINK = re.compile(r"\]\(([^)#:]+)[^):]*\)")
 
 
-def printed_by(page: Path) -> str:
-    out, names = io.StringIO(), {"__name__": "page"}
-    with contextlib.redirect_stdout(out):
-        for number, block in enumerate(BLOCK.findall(page.read_text())):
+def run(page: Path) -> list[tuple[str, str]]:
+    """What each block prints, beside what the page shows of it."""
+    names, found = {"__name__": "page"}, []
+    for number, (block, shown) in enumerate(BLOCK.findall(page.read_text())):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
             exec(compile(block, f"{page.name}[{number}]", "exec"), names)
-    return out.getvalue()
+        found.append((out.getvalue(), shown))
+    return found
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda p: p.name)
-def test_page_runs(page):
-    output = printed_by(page)
-    assert output
-    if page.name == "README.md":
-        shown = re.search(r"```\n(VariationalEuler.*?)```", page.read_text(), re.DOTALL)
-        assert shown is not None
-        # Round-off differs between machines; words, counts and statistics do not.
-        without_roundoff = lambda text: re.sub(r"\s+\S+e-1[3-9]|\s0(?=\s)", " ε", text)
-        assert without_roundoff(shown.group(1)).split() == without_roundoff(output).split()
+def unlike(printed: str, shown: str) -> str:
+    """Why a text is not what was printed; empty if it is."""
+    apart = lambda text: NUMBER.sub(" # ", text).split()
+    if apart(printed) != apart(shown):
+        return f"printed:\n{printed}\nshown:\n{shown}"
+    pairs = zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True)
+    return ", ".join(f"printed {a}, shown {b}" for a, b in pairs if abs(value(a) - value(b)) > max(1.01 * unit(b), 1e-12))
+
+
+def value(number: str) -> float:
+    return float(number.replace("−", "-"))
+
+
+def unit(number: str) -> float:
+    """One in the last digit; nothing for a whole number, which is a count."""
+    digits, _, power = number.lower().partition("e")
+    if not power and "." not in digits:
+        return 0.0
+    return 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda p: str(p.relative_to(ROOT)))
+def test_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    found = run(page)
+    assert any(printed for printed, _ in found)
+    assert not [why for printed, shown in found if shown and (why := unlike(printed, shown))]
+    if page.parent.name == "tutorial":
+        drawn = {picture.name for picture in tmp_path.glob("*.png")}
+        assert drawn == {Path(target).name for target in LINK.findall(page.read_text()) if target.endswith(".png")}
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.parent.name == "tutorial" or p.parent == ROOT], ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    assert not [target for target in LINK.findall(page.read_text()) if not (page.parent / target).exists()]
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown", "same"),
+    [
+        ("mean 1.234 of 3", "mean 1.235 of 3", True),
+        ("mean 1.234 of 3", "mean 1.236 of 3", False),
+        ("defect 4.44e-16", "defect 1.3e-15", True),
+        ("defect 4.44e-10", "defect 1.3e-15", False),
+        ("of 3 bodies", "of 4 bodies", False),
+        ("✓ held", "✗ held", False),
+    ],
+)
+def test_what_counts_as_the_same(printed, shown, same):
+    assert (not unlike(printed, shown)) is same

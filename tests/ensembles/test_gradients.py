@@ -25,7 +25,7 @@ def tilt(state: bm.State):
     return state.q[2, 2] ** 2 + state.p[0]
 
 
-@pytest.mark.parametrize("over", ["end", "time"])
+@pytest.mark.parametrize("over", ["end", pytest.param("time", marks=pytest.mark.slow)])
 def test_gradient_is_the_slope_on_common_noise(over):
     system = top()  # made outside of what is traced
 

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import bismut as bm
-from bismut.ensembles import march
+from bismut.ensembles import march, stopping
 from bismut.ensembles.devices import programs
 from bismut.ensembles.moments import Moments
 from bismut.ensembles.progress import Progress
@@ -144,15 +144,24 @@ def test_first_interrupt_keeps_what_is_complete(monkeypatch):
 
 
 def test_second_interrupt_stops_at_once(monkeypatch):
+    """One block, so that exactly two interrupts are sent; the second only when the first was heard."""
+    heard = threading.Event()
+    hear = stopping.Stop._hear
+
+    def listening(self, number, frame):
+        heard.set()
+        hear(self, number, frame)
+
     def stubborn(self, *arguments):
         for _ in range(2):
+            heard.clear()
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.05)
-        raise AssertionError("the second one should have been heard")
+            assert heard.wait(60)
 
+    monkeypatch.setattr(stopping.Stop, "_hear", listening)
     monkeypatch.setattr(march.March, "run", stubborn)
     with pytest.raises(KeyboardInterrupt):
-        bm.simulate(scheme(), start(), trajectories=8, **RUN)
+        bm.simulate(scheme(), start(), trajectories=RUN["block"], **RUN)
 
 
 def test_silent_when_not_a_terminal(capsys):

@@ -55,3 +55,10 @@ def test_explain_says_how_the_step_is_solved():
     bodies = bm.explain(bm.VariationalEuler(systems.bodies(3)))
     assert "Newton" in bodies
     assert "3 of size 3" in bodies
+
+
+def test_explain_knows_an_action_that_belongs_to_no_module():
+    """As one defined in a notebook cell or by exec."""
+    names = {"bm": bm, "__name__": "nowhere"}
+    exec("class Own(bm.VariationalEuler):\n    pass", names)
+    assert "Own on Euclidean(3)" in bm.explain(names["Own"](systems.separable()))

@@ -20,6 +20,14 @@ def test_a_step_function_of_the_velocity_is_not_linear():
     assert float(new.p[0]) == pytest.approx(0.95, abs=1e-14)
 
 
+@pytest.mark.parametrize("scheme", [bm.VariationalEuler, bm.Verlet])
+@pytest.mark.parametrize("space", [bm.Circle(), bm.Torus(2)], ids=str)
+def test_wrapped_angles_leave_an_explicit_step_explicit(scheme, space):
+    """Wrapping is a step function of the velocity, but the equation of the step never sees the wrapped angle."""
+    system = bm.mechanical(space, potential=lambda q: -jnp.sum(jnp.cos(q)), noise=lambda q: jnp.sum(jnp.sin(q))[None])
+    assert Variational(scheme(system)).structure().linear
+
+
 def test_rest_in_a_stiff_well_is_solved():
     """At rest all that is left of the equation is round-off, which is no failure."""
     scheme = bm.Midpoint(bm.mechanical(bm.Euclidean(1), potential=lambda q: 2500.0 * jnp.sum((q**2 - 2) ** 2)))
@@ -80,9 +88,6 @@ class HalfPlane(bm.Space):
 
     def subtract(self, q1, q0):
         return jnp.stack([(q1[0] - q0[0]) / q0[1], jnp.log(q1[1] / q0[1])])
-
-    def random(self, key):
-        return jnp.array([0.0, 1.0]) + 0.1 * jax.random.normal(key, (2,))
 
 
 @pytest.mark.parametrize("space", [HalfPlane(), HalfPlane() * bm.SO3()], ids=["alone", "in a product"])

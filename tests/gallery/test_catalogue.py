@@ -12,7 +12,7 @@ from bismut.gallery.measures import symmetry_spread
 ENTRIES = entries()
 
 
-LONG = ("underwater-vehicle-reduced", "spacecraft", "patchy-disks")  # to compile
+LONG = ("underwater-vehicle", "underwater-vehicle-reduced", "spacecraft", "patchy-disks", "magnetic-dipoles", "rigid-triatomic")  # to compile
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in ENTRIES])

@@ -13,12 +13,21 @@ from tests.heat.fluid import FRICTIONS, INERTIA, KT, axis_temperatures, fluid, s
 TRAJECTORIES, RECORDS = 8_000, 10  # times three bodies: a standard error of 0.29 %
 
 
+def cross(state):
+    """⟨m₁ m₂⟩, which vanishes."""
+    turn = state.p[1]
+    return jnp.mean(turn[:, 0] * turn[:, 1] / (KT * np.sqrt(INERTIA[:, 0] * INERTIA[:, 1])))
+
+
+OBSERVE = {"axes": axis_temperatures, "cross": cross}
+
+
 @functools.cache
 def settled() -> bm.State:
     """States in equilibrium, heated from kT/2 by friction on everything."""
     scheme = bm.Langevin(fluid(), KT, **FRICTIONS["scalar"])
     start = scheme.start(start_point(), temperature=0.5 * KT)
-    return bm.simulate(scheme, start, step=0.05, steps=240, trajectories=TRAJECTORIES, seed=7, observe={"axes": axis_temperatures}).final
+    return bm.simulate(scheme, start, step=0.05, steps=240, trajectories=TRAJECTORIES, seed=7, observe=OBSERVE).final
 
 
 @pytest.mark.parametrize("name", [name if name == "scalar" else pytest.param(name, marks=pytest.mark.slow) for name in FRICTIONS])
@@ -40,7 +49,7 @@ def test_temperature_of_every_axis(name):
         every=12,
         trajectories=count,
         seed=8,
-        observe={"axes": axis_temperatures, "cross": cross},
+        observe=OBSERVE,
     )
     assert result.outcome.ok
     for observable, exact in (("axes", 1.0), ("cross", 0.0)):
@@ -48,9 +57,3 @@ def test_temperature_of_every_axis(name):
         error = np.asarray(result[observable].stderr)[-RECORDS:].mean(0) / np.sqrt(RECORDS)
         assert (error < (0.009 if few else 0.003)).all()
         assert (np.abs(mean - exact) < 4 * error).all(), (observable, mean, error)
-
-
-def cross(state):
-    """⟨m₁ m₂⟩, which vanishes."""
-    turn = state.p[1]
-    return jnp.mean(turn[:, 0] * turn[:, 1] / (KT * np.sqrt(INERTIA[:, 0] * INERTIA[:, 1])))

@@ -7,6 +7,7 @@ standard errors; a false alarm has probability 6e−5 each. Seeds are fixed.
 import jax.numpy as jnp
 import numpy as np
 import openmm
+import pytest
 from openmm import unit
 
 import bismut as bm
@@ -65,6 +66,7 @@ def test_double_well():
     compare(potential, bm.Euclidean(3), [1.0, 0.0, 0.0], mean_and_error(values), step=step, steps=400, trajectories=60_000)
 
 
+@pytest.mark.slow
 def test_lennard_jones_cluster():
     """Seven atoms with pair energies 4(r⁻¹² − r⁻⁶) in a weak trap, step 0.03."""
     count = 7

@@ -24,6 +24,15 @@ def test_velocity_of_momentum_of_velocity(system, size):
     assert np.isclose(system.energy(state), pair(state.p, v) - system.lagrangian(state.q, v), rtol=1e-14)
 
 
+def test_momentum_never_asks_for_the_potential():
+    """p = ∂T/∂v where L = T − U: without compilation, and in every trace, U would be evaluated for nothing."""
+    calls = []
+    counted = bm.mechanical(bm.Euclidean(2), mass=[1.0, 3.0], potential=lambda q: calls.append(1) or jnp.sum(q**4))
+    calls.clear()
+    counted.velocity(jnp.ones(2), jnp.ones(2))
+    assert not calls
+
+
 def test_relativistic_energy():
     """H = √(1 + p²), and the kinetic energy is not recognised as quadratic."""
     system = relativistic()

@@ -1,8 +1,11 @@
 """Moving and subtracting undo each other:  (q ⊕ v) ⊖ q = v  and  q0 ⊕ (q1 ⊖ q0) = q1."""
 
+import jax
 import numpy as np
 
-from .catalogue import BATCH, assert_close, batch_of, largest, law, on, points, times, velocities
+from bismut.spaces import scale
+
+from .catalogue import BATCH, assert_close, batch_of, compiled, directions, largest, law, on, points, times, velocities
 
 
 @law
@@ -44,3 +47,18 @@ def test_moving_is_multiplication_from_the_right(space, seed):
     (q,), (v,) = points(space, seed), velocities(space, seed)
     verb = on(space)
     assert_close(verb.move(q, v), verb.multiply(q, verb.tau(v)))
+
+
+def slope_of_nudge(space, q, e):
+    return jax.jvp(lambda s: space.nudge(q, scale(s, e)), (0.0,), (1.0,))[1]
+
+
+def slope_of_move(space, q, e):
+    return jax.jvp(lambda s: space.move(q, e, s), (0.0,), (1.0,))[1]
+
+
+@law
+def test_a_nudge_is_a_move_to_first_order(space, seed):
+    """d/ds U(nudge(q, s e)) is the left-trivialised differential U_g·e, whatever the retraction."""
+    (q,), (e,) = points(space, seed), directions(space, seed)
+    assert_close(compiled(slope_of_nudge, space)(q, e), compiled(slope_of_move, space)(q, e), condition=1 + largest(q))

@@ -20,6 +20,7 @@ from bismut.ensembles.block import step_of
 from bismut.ensembles.checks import check_start, check_step, chosen_path, count, many_starts, one_start
 from bismut.ensembles.observable import Measure, measure
 from bismut.errors import DomainError
+from bismut.flows import flow, remember
 from bismut.mechanics import Scheme, State
 from bismut.noise import Index, Wiener, advance, words
 
@@ -67,15 +68,15 @@ def average(
 @eqx.filter_jit
 def _block(scheme: Scheme, found: Measure, path: Wiener, states: State, index: Index, weight, h, t0, steps: int, summed: bool):
     """The sum over the trajectories of one block."""
-    step, dtype = step_of(scheme), scheme.system.dtype
+    step, stepper, dtype = step_of(scheme), flow(scheme), scheme.system.dtype
     time = lambda k: t0 + h * (k[0].astype(dtype) + jnp.asarray(2.0**32, dtype) * k[1].astype(dtype))
 
     def one(carry, _):
-        states, k, total = carry
+        states, found_before, k, total = carry
         dW = path.increment(index, k, scheme.channels, h, dtype)
-        states = jax.vmap(lambda state, w: step((state, w), h, time(k)))(states, dW)
+        states, found_now = jax.vmap(lambda *now: step(now, h, time(k)))(states, found_before, dW)
         k = advance(k, 1)
-        return (states, k, total + _weighted(found(states, time(k)), weight) if summed else total), None
+        return (states, found_now, k, total + _weighted(found(states, time(k)), weight) if summed else total), None
 
     @jax.checkpoint
     def stretch(carry, _):
@@ -83,11 +84,11 @@ def _block(scheme: Scheme, found: Measure, path: Wiener, states: State, index: I
 
     inner = max(1, int(np.sqrt(steps)))
     blank = jnp.zeros(jax.eval_shape(lambda: _weighted(found(states, t0), weight)).shape, dtype)
-    carry = (states, words(0), blank)
+    carry = (states, jax.vmap(lambda state: remember(stepper, state, t0))(states), words(0), blank)
     carry, _ = jax.lax.scan(stretch, carry, length=steps // inner)
     if steps % inner:
         carry, _ = jax.lax.scan(one, carry, length=steps % inner)
-    states, k, total = carry
+    states, _, k, total = carry
     return total / steps if summed else _weighted(found(states, time(k)), weight)
 
 

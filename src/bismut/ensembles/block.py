@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from bismut.ensembles import lanes
 from bismut.ensembles.observers.watcher import Setting, Sight
-from bismut.flows import flow
+from bismut.flows import flow, remember, resume
 from bismut.mechanics import Scheme, State
 from bismut.noise import PER_BLOCK, Index, advance, pick
 
@@ -26,9 +26,11 @@ UNSEEN = -(2**30)  # `passed` of a block that nobody watches yet
 
 
 class Block(NamedTuple):
-    """Trajectories on their way: states, position in the path, steps since the watch began, who is counted, what watchers remember."""
+    """Trajectories on their way: states, what their next step will use again, position in the path, steps since the watch began, who is counted, what
+    watchers remember."""
 
     state: State
+    found: Any
     step: Index
     passed: Int[Array, ""]
     present: Bool[Array, " n"]
@@ -47,23 +49,38 @@ def finite(state: State) -> Bool[Array, ""]:
 
 
 def step_of(scheme: Scheme) -> Callable:
-    """One step of one trajectory. One that fails becomes NaN and stays it, so nothing has to be carried along to know of it.
+    """One step of one trajectory, with what the step before found. One that fails becomes NaN and stays it, so nothing has to be carried along to
+    know of it.
 
     (Keeping the last good state would make every component depend on the finiteness of all; a mark and a residual beside the state made the
     pendulum 5 times slower, because each is one more loop that computes the whole step.)
     """
     stepper = flow(scheme)
 
-    def step(now: tuple[State, Float[Array, " m"]], h, t) -> State:
-        state, dW = now
-        new, solve = stepper.advance(state, h, dW, t)
-        return jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new)
+    def step(now: tuple[State, Any, Float[Array, " m"]], h, t) -> tuple[State, Any]:
+        state, found, dW = now
+        new, found, solve = resume(stepper, state, found, h, dW, t)
+        return jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new), found
 
     return step
 
 
-def example_of(scheme: Scheme, state: State) -> tuple[State, Array]:
-    return state, jnp.zeros(scheme.channels, scheme.system.dtype)
+def example_of(scheme: Scheme, state: State) -> tuple[State, Any, Array]:
+    dtype = scheme.system.dtype
+    return state, remember(flow(scheme), state, jnp.zeros((), dtype)), jnp.zeros(scheme.channels, dtype)
+
+
+def first_found(setting: Setting, states: State, step: Index) -> Any:
+    """What the first step of every trajectory will use, by the kind of program that runs, so that a run cut in two has the same bits."""
+    stepper, t = flow(setting.scheme), setting.time(step)
+    like = _one(states)
+    batch = lanes.Batch(jax.tree.leaves(states)[0].shape[0], setting.by_lanes)
+    flat = batch.call(lambda state: remember(stepper, state, t), batch.pack(states), like)
+    return batch.unpack(flat, jax.eval_shape(lambda state: remember(stepper, state, t), like))
+
+
+def _one(many):
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), many)
 
 
 class Size(NamedTuple):
@@ -107,19 +124,13 @@ def begin_block(setting: Setting, state: State, step: Index, present: Bool[Array
     """A block whose watchers begin now."""
     sight = _sight(setting, state, step, present)
     memory = tuple(watcher.begin(setting, sight) for _, watcher in setting.watchers)
-    return Block(state, step, jnp.zeros((), jnp.int32), present, memory)
+    return Block(state, first_found(setting, state, step), step, jnp.zeros((), jnp.int32), present, memory)
 
 
 def end_block(setting: Setting, block: Block, index: Index) -> tuple:
     """The summaries of a block's watchers."""
     sight = _sight(setting, block.state, block.step, block.present)
     return tuple(watcher.end(m, setting, sight, index) for (_, watcher), m in zip(setting.watchers, block.memory, strict=True))
-
-
-@eqx.filter_jit
-def lost(block: Block) -> Bool[Array, " n"]:
-    """Trajectories that are counted but not finite."""
-    return block.present & ~jax.vmap(finite)(block.state)
 
 
 def run_block(setting: Setting, every, block: Block, index: Index, ticks, stride, last) -> tuple[Block, tuple]:
@@ -130,11 +141,11 @@ def run_block(setting: Setting, every, block: Block, index: Index, ticks, stride
     """
     watchers = [watcher for _, watcher in setting.watchers]
     batch = lanes.Batch(block.present.shape[0], setting.by_lanes)
-    like, walk = _walk(setting, batch, block.state, index)
+    like, walk = _walk(setting, batch, (block.state, block.found), index)
 
     def look(carry):
         flat, k, passed, memory, written = carry
-        sight = _sight(setting, batch.unpack(flat, like), k, block.present)
+        sight = _sight(setting, batch.unpack(flat, like)[0], k, block.present)
         memory, written = list(memory), list(written)
         for i, watcher in enumerate(watchers):
             due = (passed >= 0) & (passed % (watcher.every or every) == 0)
@@ -153,23 +164,24 @@ def run_block(setting: Setting, every, block: Block, index: Index, ticks, stride
 
     row = lambda watcher: watcher.row(setting, _sight(setting, block.state, block.step, block.present), index)
     written = tuple(_blank(jax.eval_shape(lambda w=w: row(w))) if w.records else () for w in watchers)
-    begin = (batch.pack(block.state), block.step, block.passed, block.memory, written)
+    begin = (batch.pack((block.state, block.found)), block.step, block.passed, block.memory, written)
     flat, k, passed, memory, written = jax.lax.fori_loop(0, ticks, tick, begin)
-    return Block(batch.unpack(flat, like), k, passed, block.present, memory), written
+    state, found = batch.unpack(flat, like)
+    return Block(state, found, k, passed, block.present, memory), written
 
 
-def _walk(setting: Setting, batch: lanes.Batch, states: State, index: Index):
-    """One trajectory's state, and the function that walks all of them a number of steps."""
+def _walk(setting: Setting, batch: lanes.Batch, many: tuple[State, Any], index: Index):
+    """One trajectory's state and what it found, and the function that walks all of them a number of steps."""
     scheme, path, h = setting.scheme, setting.path, setting.h
     m, dtype = scheme.channels, scheme.system.dtype
-    like = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), states)
+    like = _one(many)
     step = step_of(scheme)
 
     @jax.jit  # traced once, however many loops it stands in
     def advance_all(flat, dW, t):
         # Channels are rows of dW, so a channel is a contiguous vector over trajectories.
         driven = [*flat, *(dW if batch.by_lanes else [dW.T])]
-        return batch.call(step, driven, (like, jax.ShapeDtypeStruct((m,), dtype)), h, t)
+        return batch.call(step, driven, (*like, jax.ShapeDtypeStruct((m,), dtype)), h, t)
 
     def group(carry, begin, end):
         """The steps of one group of four from `begin` to before `end`."""

@@ -18,7 +18,7 @@ from bismut.ensembles.observers.watcher import Setting
 from bismut.flows import flow
 
 _EACH, _ALL = PartitionSpec("device"), PartitionSpec()
-_BLOCK: Any = Block(*cast(Any, (_EACH, _ALL, _ALL, _EACH, _EACH)))
+_BLOCK: Any = Block(*cast(Any, (_EACH, _EACH, _ALL, _ALL, _EACH, _EACH)))
 
 
 def local_devices() -> int:

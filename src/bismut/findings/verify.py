@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from bismut.actions import Action, Verlet
 from bismut.ensembles import trajectory
@@ -21,12 +22,13 @@ from bismut.errors import BismutError, nearest
 from bismut.findings.order import Convergence, convergence
 from bismut.findings.structure import step_structure
 from bismut.flows import Flow, Langevin, Metropolised, RungeKutta4, Variational, action_differential
-from bismut.mechanics import Scheme, State
+from bismut.mechanics import Scheme, State, System
 from bismut.mechanics.constraint import jacobian, rate
 from bismut.noise import Wiener, words
 from bismut.showing import Words, table
 
 _STEPS = 200  # of the trajectory along which conservation is measured
+_CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compiling is the cost
 
 
 @dataclass(frozen=True)
@@ -93,19 +95,22 @@ def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = T
     system, claims = scheme.system, scheme.claims
     eps = float(np.finfo(system.dtype).eps)
     h = jnp.asarray(step, system.dtype)
-    # Three times the usual increment, so that a defect proportional to the noise is not missed.
-    dW = 3 * path.increment(words(0), words(0), scheme.channels, h, system.dtype)
     conservative = not system.forced
-    cheap = {"xla_backend_optimization_level": 0}  # run once: compiling is the cost
 
     findings = []
-    defect, volume, scale = map(float, jax.jit(lambda s: step_structure(scheme, s, h, dW), compiler_options=cheap)(state))
+
+    def structure(state: State):
+        # Three times the usual increment, so that a defect proportional to the noise is not missed.
+        return step_structure(scheme, state, h, 3 * path.increment(words(0), words(0), scheme.channels, h, system.dtype))
+
+    defect, volume, scale = map(float, jax.jit(structure, compiler_options=_CHEAP)(state))
     claimed = claims.symplectic and conservative
     limit = 5e4 * eps * scale
     findings.append(_at_most("symplectic defect", defect, limit, claimed, "max |TᵀΩT − Ω| of one step"))
     findings.append(_volume(scheme, volume, step, limit, claimed))
     run = trajectory(scheme, state, step=step, steps=_STEPS, path=path)
-    findings += [_noether(scheme, name, run.states, eps, claims.momentum_maps and conservative) for name in system.symmetries]
+    if system.symmetries:
+        findings += _noether(scheme, run.states, eps, claims.momentum_maps and conservative)
     if system.constraints:
         findings += _constraints(scheme, run.states, eps)
     if isinstance(scheme, Action):
@@ -144,23 +149,27 @@ def _constraints(scheme: Scheme, states: State, eps: float) -> list[Finding]:
     ]
 
 
-def _noether(scheme: Scheme, name: str, states: State, eps: float, claimed: bool) -> Finding:
+def _noether(scheme: Scheme, states: State, eps: float, claimed: bool) -> list[Finding]:
     """A momentum map is claimed to be kept only if L and every γ_i are invariant."""
-    values = np.asarray(jax.vmap(lambda s: scheme.system.momentum_map(name, s))(states))
-    size = max(float(np.abs(values).max()), 1e-300)
-    drift = float(np.abs(values - values[0]).max()) / size
-    invariant = claimed and bool(_invariant(scheme, name, jax.tree.map(lambda leaf: leaf[0], states)))
-    return _at_most(f"momentum map {name!r}", drift, 1e3 * eps, invariant, f"largest relative change in {_STEPS} noisy steps")
+    system = scheme.system
+    maps = jax.jit(jax.vmap(lambda s: {name: system.momentum_map(name, s) for name in system.symmetries}), compiler_options=_CHEAP)(states)
+    changes = jax.jit(lambda s: _changes(system, s), compiler_options=_CHEAP)(jax.tree.map(lambda leaf: leaf[0], states))
+    found = []
+    for name in system.symmetries:
+        values = np.asarray(maps[name])
+        size = max(float(np.abs(values).max()), 1e-300)
+        drift = float(np.abs(values - values[0]).max()) / size
+        invariant = claimed and float(changes[name]) < (1e-10 if system.dtype == np.float64 else 1e-4)
+        found.append(_at_most(f"momentum map {name!r}", drift, 1e3 * eps, invariant, f"largest relative change in {_STEPS} noisy steps"))
+    return found
 
 
-def _invariant(scheme: Scheme, name: str, state: State) -> bool:
-    """Whether L and every γ_i are unchanged to first order when q, and v with it, is moved by the symmetry."""
-    system, space = scheme.system, scheme.system.space
-    v = system.velocity(state.q, state.p)
-    worst = 0.0
-    for generator in system.symmetries[name].generators:
+def _changes(system: System, state: State) -> dict[str, Array]:
+    """The relative change of L and γ, to first order, when q, and v with it, is moved by a symmetry; zero if they are invariant."""
+    space, v = system.space, system.velocity(state.q, state.p)
 
-        def moved(s, generator=generator):
+    def change(generator):
+        def moved(s):
             q = space.move(state.q, generator(space, state.q), s)
             # v is carried along: the velocity of the moved curve.
             curve = lambda e: space.move(space.move(state.q, v, e), generator(space, space.move(state.q, v, e)), s)
@@ -169,19 +178,23 @@ def _invariant(scheme: Scheme, name: str, state: State) -> bool:
 
         zero = jnp.zeros((), system.dtype)
         value, slope = jax.jvp(moved, (zero,), (jnp.ones_like(zero),))
-        worst = max(worst, float(jnp.max(jnp.abs(slope)) / (1 + jnp.max(jnp.abs(value)))))
-    return worst < 1e-10 if system.dtype == np.float64 else worst < 1e-4
+        return jnp.max(jnp.abs(slope)) / (1 + jnp.max(jnp.abs(value)))
+
+    return {name: jnp.max(jnp.stack([change(one) for one in symmetry.generators])) for name, symmetry in system.symmetries.items()}
 
 
 def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: float) -> Finding:
     h = jnp.asarray(step, scheme.system.dtype)
-    dW = path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype)
     if scheme.explicit_force and scheme.system.forced:
         return Finding(
             "action stationary", float("nan"), np.inf, None, "not measured: an explicit force sees the momentum, which a path of points does not show"
         )
     size = float(jnp.max(jnp.abs(scheme.space.flatten(jax.tree.map(lambda leaf: leaf[0], states.p))))) + 1.0
-    slopes = np.asarray(jax.jit(lambda q: action_differential(scheme, q, h, dW))(states.q))
+
+    def slope_of(q):
+        return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype))
+
+    slopes = np.asarray(jax.jit(slope_of, compiler_options=_CHEAP)(states.q))
     if scheme.system.constraints:
         inner = jax.tree.map(lambda leaf: leaf[1:-1], states.q)
         slopes = _tangential(slopes, np.asarray(jax.jit(jax.vmap(lambda q: jacobian(scheme.system, q)))(inner)))
@@ -252,5 +265,6 @@ def explain(scheme: Scheme) -> str:
 
 def _formulas(scheme: Action) -> list[str]:
     """The indented lines that open the file of an action: its scalar, said as an equation."""
-    text = sys.modules[type(scheme).__module__].__doc__ or ""
+    # A class made in a notebook or by exec may belong to no module that can be found.
+    text = getattr(sys.modules.get(type(scheme).__module__), "__doc__", None) or ""
     return [line.strip() for line in text.splitlines() if line.startswith("    ")]

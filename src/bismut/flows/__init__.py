@@ -1,7 +1,7 @@
 """What follows from an action: steps, momenta and whole paths; and methods to compare with."""
 
 from bismut.flows.comparison import EulerMaruyama, ImplicitEulerMaruyama, RungeKutta4
-from bismut.flows.flow import Advances, Flow, flow
+from bismut.flows.flow import Advances, Flow, flow, remember, resume
 from bismut.flows.langevin import Langevin
 from bismut.flows.path import action_differential, action_sum, discrete_symplectic_form, end_momenta, euler_lagrange, noether_momenta
 from bismut.flows.reduced import Reduced
@@ -31,4 +31,6 @@ __all__ = [
     "euler_lagrange",
     "flow",
     "noether_momenta",
+    "remember",
+    "resume",
 ]

@@ -2,12 +2,13 @@
 
     φ_h(ω): (q0, p0) ↦ (q1, p1)
 
-A `Flow` advances by itself; for an action the flow is derived (`variational`).
+A `Flow` advances by itself; for an action the flow is derived (`variational`). Where a step ends with what the next one begins with, say the force
+at q1, a flow is `Resuming`: a run hands it on instead of computing it twice.
 """
 
 from abc import abstractmethod
 from functools import singledispatch
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float
 
@@ -22,6 +23,30 @@ class Advances(Protocol):
     """What the ensemble engine needs of a scheme."""
 
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]: ...
+
+
+@runtime_checkable
+class Resuming(Advances, Protocol):
+    """A flow that can use again what the step before has found."""
+
+    def remember(self, state: State, t) -> Any:
+        """What a step from here will use; () for nothing."""
+        ...
+
+    def resume(self, state: State, found: Any, h, dW: Float[Array, " m"], t) -> tuple[State, Any, Solve]:
+        """`advance` with what was found before, and what is found now."""
+        ...
+
+
+def remember(stepper: Advances, state: State, t) -> Any:
+    return stepper.remember(state, t) if isinstance(stepper, Resuming) else ()
+
+
+def resume(stepper: Advances, state: State, found: Any, h, dW: Float[Array, " m"], t) -> tuple[State, Any, Solve]:
+    if isinstance(stepper, Resuming):
+        return stepper.resume(state, found, h, dW, t)
+    new, solve = stepper.advance(state, h, dW, t)
+    return new, (), solve
 
 
 class Flow(Scheme):

@@ -29,7 +29,7 @@ from bismut.mechanics.friction import Friction, Nothing, friction_of
 from bismut.mechanics.heat import Drag, Temperature, check_quadratic
 from bismut.mechanics.law import Law, law
 from bismut.precision import cast
-from bismut.spaces import Space, add, pair, scale
+from bismut.spaces import Point, Space, Velocity, add, pair, scale
 
 
 class Langevin(Flow):
@@ -112,16 +112,26 @@ class Langevin(Flow):
         return self.moving.with_dissipation(lambda system, q, v, t: drag(bath, q, v, t))
 
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
+        new, _, solve = self.resume(state, self.remember(state, t), h, dW, t)
+        return new, solve
+
+    def remember(self, state: State, t) -> tuple[Velocity, ...]:
+        """The impulse per time of the kick that begins a step, where one ended the step before. (With noises a kick is one derivative as well, but of
+        another function each time.)"""
+        return (self.slope(state.q, t),) if self.splitting.resumes and not self.moving.channels else ()
+
+    def resume(self, state: State, found: tuple[Velocity, ...], h, dW: Float[Array, " m"], t) -> tuple[State, tuple[Velocity, ...], Solve]:
         m, baths, r = self.moving.channels, self.splitting.baths, self.friction.rank
         z = dW[m:] / jnp.sqrt(h)
-        made = self.splitting.step(self, state, h, dW[:m], z[: baths * r].reshape(baths, r), z[baths * r :], t)
+        made = self.splitting.step(self, state, found[0] if found else None, h, dW[:m], z[: baths * r].reshape(baths, r), z[baths * r :], t)
         new = made.state
         if state.ledger is not None:
             work = self.work(state, new, h, dW[:m], t)
             total = self.energy(new, t + h) - self.energy(state, t)
             rows = (made.heat, work, total - made.heat - work, made.accepted, jnp.ones_like(made.accepted))
             new = State(new.q, new.p, Ledger(*(old + row for old, row in zip(jax.tree.leaves(state.ledger), rows, strict=True))))
-        return cast(new, self.system.dtype), made.solve
+        found = (cast(made.slope, self.system.dtype),) if found else ()
+        return cast(new, self.system.dtype), found, made.solve
 
     # The pieces.
 
@@ -136,22 +146,25 @@ class Langevin(Flow):
         free = Verlet(self.moving.without_potential(), retraction=self.retraction)
         return Variational(free).advance(state, h, jnp.zeros(0, self.system.dtype), t)
 
-    def kick(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
-        """B: p ← p − h dU + Σ dγ_i ΔW_i + h F, along the constraints."""
+    def slope(self, q: Point, t) -> Velocity:
+        """−dU + F."""
         system, space, zero = self.moving, self.system.space, self.system.space.zero(self.system.dtype)
+        slope = jax.grad(lambda e: -system.potential(space.nudge(q, e), t))(zero)
+        return add(slope, system.force(q, zero, t)) if system.forced else slope
 
-        def impulse(e):
-            q = space.nudge(state.q, e)
-            return system.noise(q, t) @ dW - h * system.potential(q, t)
-
-        p = add(state.p, jax.grad(impulse)(zero))
-        if system.forced:
-            p = add(p, scale(h, system.force(state.q, zero, t)))
+    def kick(self, state: State, slope: Velocity | None, h, dW: Float[Array, " m"], t) -> tuple[State, Velocity, Solve]:
+        """B: p ← p + h (−dU + F) + Σ dγ_i ΔW_i, along the constraints; and the slope, if it was not known."""
+        system, space = self.moving, self.system.space
+        slope = self.slope(state.q, t) if slope is None else slope
+        p = add(state.p, scale(h, slope))
+        if system.channels:
+            zero = space.zero(system.dtype)
+            p = add(p, jax.grad(lambda e: system.noise(space.nudge(state.q, e), t) @ dW)(zero))
         solve = Solve(jnp.zeros((), system.dtype), jnp.array(True), jnp.zeros((), int))
         if system.constraints:
             p, root = project(system, state.q, p, t)
             solve = solve._replace(converged=root.converged)
-        return State(state.q, p, state.ledger), solve
+        return State(state.q, p, state.ledger), slope, solve
 
     def bath(self, state: State, h, z: Float[Array, " r"], t) -> tuple[State, Float[Array, ""]]:
         """O: exact contact with the bath at fixed q, and the heat that came in."""

@@ -3,7 +3,7 @@
     A  free motion on the space (and on the constraints)      B  kick by −dU, by the noises dγ_i and by forces      O  exact contact with the bath
 
     BAOAB   B½ A½ O A½ B½      configurations right to order 4 at high friction, and for the oscillator exactly
-    ABOBA   A½ B½ O B½ A½      one force a step
+    ABOBA   A½ B½ O B½ A½      for the oscillator positions right exactly
     OBABO   O½ B½ A B½ O½      the trapezoid action between two halves of the bath
     GLA     V then O           over any variational step V
     Metropolised               O½ [V accepted with min(1, e^{−ΔH/kT}), or (q, −p)] O½:   exp(−H/kT) exactly, whatever the step
@@ -25,19 +25,21 @@ from jaxtyping import Array, Float
 from bismut.actions import Action, Verlet
 from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Claims, State, System
-from bismut.spaces import scale
+from bismut.spaces import Velocity, scale
 
 if TYPE_CHECKING:
     from bismut.flows.langevin import Langevin
 
 
 class Made(NamedTuple):
-    """What one step made: the state, how it was solved, the heat taken from the bath, and whether the step was accepted (1 or 0)."""
+    """What one step made: the state, how it was solved, the heat taken from the bath, whether the step was accepted (1 or 0), and the impulse per
+    time at its end, if it is known."""
 
     state: State
     solve: Solve
     heat: Float[Array, ""]
     accepted: Float[Array, ""]
+    slope: Velocity | None = None
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,27 @@ class Splitting:
         """Normals needed beside those of the baths."""
         return 0
 
+    @property
+    def resumes(self) -> bool:
+        """Whether a step ends at a kick and the next one begins there, so that one force serves both."""
+        return False
+
     @abstractmethod
     def claims(self, system: System) -> Claims: ...
 
     @abstractmethod
-    def step(self, pieces: Langevin, state: State, h, dW: Float[Array, " m"], z: Float[Array, "baths r"], extra: Float[Array, " e"], t) -> Made: ...
+    def step(
+        self,
+        pieces: Langevin,
+        state: State,
+        slope: Velocity | None,
+        h,
+        dW: Float[Array, " m"],
+        z: Float[Array, "baths r"],
+        extra: Float[Array, " e"],
+        t,
+    ) -> Made:
+        """One step; `slope` is the impulse per time at its beginning, if it is known."""
 
     def check(self, pieces: Langevin) -> None:
         """Refuse what this splitting cannot do."""
@@ -75,13 +93,18 @@ class Letters(Splitting):
     def baths(self) -> int:
         return self.word.count("O")
 
+    @property
+    def resumes(self) -> bool:
+        moving = self.word.strip("O")  # the bath leaves q where it is
+        return moving.startswith("B") and moving.endswith("B")
+
     def claims(self, system):
         return Claims(order=2 if self.word == self.word[::-1] else 1, strong_order=None)
 
     def check(self, pieces):
         pieces.check_kicks()
 
-    def step(self, pieces, state, h, dW, z, extra, t):
+    def step(self, pieces, state, slope, h, dW, z, extra, t):
         share = {letter: 1 / self.word.count(letter) for letter in self.word}
         solves, heat, clock, bath = [], jnp.zeros((), state_type(h)), t, 0
         for letter in self.word:
@@ -89,14 +112,14 @@ class Letters(Splitting):
             if letter == "A":
                 state, solve = pieces.drift(state, part, clock)
                 solves.append(solve)
-                clock = clock + part
+                clock, slope = clock + part, None
             elif letter == "B":
-                state, solve = pieces.kick(state, part, share[letter] * dW, clock)
+                state, slope, solve = pieces.kick(state, slope, part, share[letter] * dW, clock)
                 solves.append(solve)
             else:
                 state, gained = pieces.bath(state, part, z[bath], clock)
                 heat, bath = heat + gained, bath + 1
-        return Made(state, together(solves), heat, jnp.ones((), state_type(h)))
+        return Made(state, together(solves), heat, jnp.ones((), state_type(h)), slope)
 
     def __repr__(self):
         return self.word
@@ -119,7 +142,7 @@ class GLA(Splitting):
     def claims(self, system):
         return Claims(order=1, strong_order=None)
 
-    def step(self, pieces, state, h, dW, z, extra, t):
+    def step(self, pieces, state, slope, h, dW, z, extra, t):
         state, solve = pieces.variational(self.action, state, h, dW, t)
         state, heat = pieces.bath(state, h, z[0], t + h)
         return Made(state, solve, heat, jnp.ones((), state_type(h)))
@@ -154,7 +177,7 @@ class Metropolised(Splitting):
     def check(self, pieces):
         pieces.check_reversible(self.action)
 
-    def step(self, pieces, state, h, dW, z, extra, t):
+    def step(self, pieces, state, slope, h, dW, z, extra, t):
         state, first = pieces.bath(state, 0.5 * h, z[0], t)
         tried, solve = pieces.variational(self.action, state, h, dW, t, frozen=True)
         rise = pieces.energy(tried, t) - pieces.energy(state, t)

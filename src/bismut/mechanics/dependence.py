@@ -56,7 +56,7 @@ _STEPS = frozenset(
 def _reached(jaxpr, marks: list[bool], steps: list[str] | None = None) -> list[bool]:
     """Which outputs the marked inputs reach; names of step functions on the way are added to `steps`."""
     marked = {v for v, mark in zip(jaxpr.invars, marks, strict=True) if mark}
-    for equation in jaxpr.eqns:
+    for equation in _used(jaxpr):
         inputs = [not isinstance(v, Literal) and v in marked for v in equation.invars]
         if not any(inputs):
             continue
@@ -76,6 +76,16 @@ def _reached(jaxpr, marks: list[bool], steps: list[str] | None = None) -> list[b
         outputs = _reached(getattr(inner, "jaxpr", inner), inputs, steps) if called else [True] * len(equation.outvars)
         marked |= {v for v, mark in zip(equation.outvars, outputs, strict=True) if mark}
     return [not isinstance(v, Literal) and v in marked for v in jaxpr.outvars]
+
+
+def _used(jaxpr) -> list:
+    """The equations that lead to an output. A point on a circle is wrapped by a step function, even where only its derivative is asked for."""
+    wanted, used = {v for v in jaxpr.outvars if not isinstance(v, Literal)}, []
+    for equation in reversed(jaxpr.eqns):
+        if not wanted.isdisjoint(equation.outvars):
+            used.append(equation)
+            wanted |= {v for v in equation.invars if not isinstance(v, Literal)}
+    return used[::-1]
 
 
 def _keeps_reals(equation) -> bool:

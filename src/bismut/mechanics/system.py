@@ -153,7 +153,10 @@ class System(eqx.Module):
     # What follows.
 
     def momentum(self, q: Point, v: Velocity, t=0.0) -> Velocity:
-        """p = ∂L/∂v."""
+        """p = ∂L/∂v. Of L = T − U only T is looked at: a potential of many bodies is long to trace, and longer without compilation."""
+        if self._kinetic is not None:
+            kinetic = self._kinetic
+            return jax.grad(lambda w: self._call(kinetic, q, w, t=t))(v)
         return jax.grad(lambda w: self.lagrangian(q, w, t))(v)
 
     def velocity(self, q: Point, p: Velocity, t=0.0) -> Velocity:
@@ -229,7 +232,7 @@ class System(eqx.Module):
         potential = self._potential
         assert potential is not None
         minus = Law("lagrangian", lambda q, v, t, parameters: -potential(q, t=t, parameters=parameters), ("t", "parameters"))
-        return self._changed(_lagrangian=minus)
+        return self._changed(_lagrangian=minus, _kinetic=None)
 
     def without_potential(self) -> System:
         """The same constraints with L = T alone, and neither noise nor force: free motion."""

@@ -75,8 +75,8 @@ class Space:
         return self.move(q, e)
 
     def random(self, key) -> Point:
-        """A random point: uniform where the space is compact, standard normal where it is not."""
-        raise NotImplementedError(f"{type(self).__name__} must define random().")
+        """A random point: uniform where the space is compact, standard normal where it is not; the origin moved at random if a space says no more."""
+        return self.move(self.origin(), self.unflatten(jax.random.normal(key, (self.dim,))))
 
     def project(self, q: Point) -> Point:
         """The nearest point of the space to an array that has left it by a little."""

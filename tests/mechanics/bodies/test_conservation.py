@@ -10,10 +10,10 @@ import pytest
 import bismut as bm
 from tests.mechanics.bodies.gas import gas, start
 
-COUNT = 4
+COUNT = 3
 
 
-@pytest.mark.parametrize("make", [bm.VariationalEuler, bm.Verlet])
+@pytest.mark.parametrize("make", [bm.VariationalEuler, pytest.param(bm.Verlet, marks=pytest.mark.slow)])
 def test_pair_noise_keeps_total_momentum_and_angular_momentum(make):
     system = gas(COUNT)
     assert system.channels == 3 * COUNT * (COUNT - 1) // 2

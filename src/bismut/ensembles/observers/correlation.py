@@ -13,9 +13,9 @@ import numpy as np
 
 from bismut.ensembles import moments
 from bismut.ensembles.moments import Moments
-from bismut.ensembles.observable import Measure, measure
+from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.report import Report, component_axes, short
-from bismut.ensembles.observers.watcher import Clock, Watcher
+from bismut.ensembles.observers.watcher import Clock
 from bismut.errors import DomainError
 
 
@@ -35,26 +35,19 @@ class Products(NamedTuple):
     mean: Moments
 
 
-class Autocorrelation(Watcher):
+class Autocorrelation(Measuring):
     """Covariance and correlation of an observable with itself, component by component, at lags 0, 1, ... looks."""
 
-    function: Any = eqx.field(static=True)
     lags: int = eqx.field(static=True)
     about: float = eqx.field(static=True)
-    measure: Measure | None = None
-
-    def bound(self, scheme, name, example):
-        return eqx.tree_at(lambda w: w.measure, self, measure(self.function, scheme, name, example), is_leaf=lambda x: x is None)
 
     def begin(self, setting, sight):
-        assert self.measure is not None
-        x = self.measure(sight.state, sight.t)
+        x = self.values(sight)
         zeros = jnp.zeros((self.lags, *x.shape), x.dtype)
         return Lagged(jnp.zeros((), jnp.int32), zeros, zeros, jnp.zeros_like(x))
 
     def look(self, memory, setting, sight):
-        assert self.measure is not None
-        x = self.measure(sight.state, sight.t) - self.about
+        x = self.values(sight) - self.about
         # Before the memory is full, the missing values are zeros and add nothing.
         recent = jnp.concatenate([x[None], memory.recent[:-1]])
         return Lagged(memory.count + 1, recent, memory.products + recent * x, memory.total + x)

@@ -3,36 +3,24 @@
 low_i = min_t x_i(t),     high_i = max_t x_i(t)
 """
 
-from typing import Any
-
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 from bismut.ensembles import moments
-from bismut.ensembles.observable import Measure, measure
+from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.records import statistics
 from bismut.ensembles.observers.report import Report, short
-from bismut.ensembles.observers.watcher import Watcher
 
 
-class Extremes(Watcher):
+class Extremes(Measuring):
     """low and high over time: of all trajectories (`min`, `max`), and the mean over trajectories of each (`mean_min`, `mean_max`, with errors)."""
 
-    function: Any = eqx.field(static=True)
-    measure: Measure | None = None
-
-    def bound(self, scheme, name, example):
-        return eqx.tree_at(lambda w: w.measure, self, measure(self.function, scheme, name, example), is_leaf=lambda x: x is None)
-
     def begin(self, setting, sight):
-        assert self.measure is not None
-        x = self.measure(sight.state, sight.t)
+        x = self.values(sight)
         return jnp.full_like(x, jnp.inf), jnp.full_like(x, -jnp.inf)
 
     def look(self, memory, setting, sight):
-        assert self.measure is not None
-        x = self.measure(sight.state, sight.t)
+        x = self.values(sight)
         counted = sight.counted.reshape(-1, *[1] * (x.ndim - 1))
         low, high = memory
         return jnp.where(counted, jnp.minimum(low, x), low), jnp.where(counted, jnp.maximum(high, x), high)

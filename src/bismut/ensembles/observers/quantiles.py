@@ -15,9 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.ensembles.observable import Measure, measure
+from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.report import Report, component_axes, short
-from bismut.ensembles.observers.watcher import Watcher
 from bismut.errors import DomainError
 
 BINS = 4096
@@ -94,27 +93,18 @@ def quantile(sketch: Sketch, p: Sequence[float]) -> np.ndarray:
     return np.clip(found, float(sketch.low), float(sketch.high))
 
 
-class Quantiles(Watcher):
+class Quantiles(Measuring):
     """Quantiles of every component of an observable."""
 
-    function: Any = eqx.field(static=True)
     levels: tuple[float, ...] = eqx.field(static=True)
-    measure: Measure | None = None
-
-    def bound(self, scheme, name, example):
-        return eqx.tree_at(lambda w: w.measure, self, measure(self.function, scheme, name, example), is_leaf=lambda x: x is None)
 
     def begin(self, setting, sight):
-        x = self._values(sight)
+        x = self.values(sight)
         one = empty(setting.scheme.system.dtype)
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*x.shape[1:], *leaf.shape)), one)
 
     def look(self, memory, setting, sight):
-        return _each(memory, self._values(sight), sight.counted)
-
-    def _values(self, sight):
-        assert self.measure is not None
-        return self.measure(sight.state, sight.t)
+        return _each(memory, self.values(sight), sight.counted)
 
     def merge(self, a, b):
         shape = a.e.shape

@@ -3,17 +3,14 @@
 This is what a plain function of a `State` becomes when it is observed.
 """
 
-from typing import Any
-
-import equinox as eqx
 import jax
 import numpy as np
 
 from bismut.ensembles import moments
 from bismut.ensembles.moments import Moments
-from bismut.ensembles.observable import Measure, measure
+from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.report import Report, Variables, component_axes, short
-from bismut.ensembles.observers.watcher import Clock, Watcher
+from bismut.ensembles.observers.watcher import Clock
 
 
 def statistics(name: str, found: Moments, axis: tuple[str, ...]) -> Variables:
@@ -40,22 +37,15 @@ def standard_error(found: Moments) -> float:
     return float(np.max(np.sqrt(found.second / (n - 1) / n)))
 
 
-class Records(Watcher):
+class Records(Measuring):
     """One observable at the recorded times."""
-
-    function: Any = eqx.field(static=True)
-    measure: Measure | None = None
 
     @property
     def records(self):
         return True
 
-    def bound(self, scheme, name, example):
-        return eqx.tree_at(lambda w: w.measure, self, measure(self.function, scheme, name, example), is_leaf=lambda x: x is None)
-
     def row(self, setting, sight, index):
-        assert self.measure is not None
-        return moments.gather(self.measure(sight.state, sight.t), sight.counted)
+        return moments.gather(self.values(sight), sight.counted)
 
     def merge(self, a, b):
         return moments.merge(a, b)

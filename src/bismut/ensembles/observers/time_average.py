@@ -10,17 +10,16 @@ is the number of independent samples that would give the same error.
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bismut.ensembles import moments
 from bismut.ensembles.moments import Moments
-from bismut.ensembles.observable import Measure, measure
+from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.records import standard_error
 from bismut.ensembles.observers.report import Report, component_axes, short
-from bismut.ensembles.observers.watcher import Clock, Watcher
+from bismut.ensembles.observers.watcher import Clock
 
 LEVELS = 26  # blocks up to 2²⁵ samples
 _MANY = 30  # trajectories from which their spread gives the error
@@ -44,24 +43,16 @@ class Averages(NamedTuple):
     within: Moments
 
 
-class TimeAverage(Watcher):
+class TimeAverage(Measuring):
     """The mean over time and trajectories, with its error."""
 
-    function: Any = eqx.field(static=True)
-    measure: Measure | None = None
-
-    def bound(self, scheme, name, example):
-        return eqx.tree_at(lambda w: w.measure, self, measure(self.function, scheme, name, example), is_leaf=lambda x: x is None)
-
     def begin(self, setting, sight):
-        assert self.measure is not None
-        x = self.measure(sight.state, sight.t)
+        x = self.values(sight)
         zeros = jnp.zeros((LEVELS, *x.shape), x.dtype)
         return Blocked(jnp.zeros((), jnp.int32), x, zeros, zeros, zeros)
 
     def look(self, memory, setting, sight):
-        assert self.measure is not None
-        return add(memory, self.measure(sight.state, sight.t))
+        return add(memory, self.values(sight))
 
     def end(self, memory, setting, sight, index):
         number = jnp.maximum(memory.count >> jnp.arange(LEVELS), 1).astype(memory.first.dtype)

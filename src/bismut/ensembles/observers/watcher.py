@@ -9,7 +9,6 @@ with `row` writes one row at each look instead, and the rows of a run are what i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -83,7 +82,8 @@ class Watcher(eqx.Module):
         return memory
 
     def row(self, setting: Setting, sight: Sight, index: Index) -> Any:
-        raise NotImplementedError
+        """What is written at one look, by a watcher that `records`."""
+        raise self._missing("row")
 
     def end(self, memory: Any, setting: Setting, sight: Sight, index: Index) -> Any:
         """The summary of a block, as arrays; runs once, at the end."""
@@ -92,15 +92,16 @@ class Watcher(eqx.Module):
 
     def merge(self, a: Any, b: Any) -> Any:
         """The summary of two blocks, in their order; on the host."""
-        raise NotImplementedError
+        raise self._missing("merge")
 
     def report(self, name: str, summary: Any, clock: Clock) -> Report:
-        raise NotImplementedError
+        """The summary of a whole run, under its name."""
+        raise self._missing("report")
 
     def error(self, summary: Any) -> float | None:
         """The largest standard error of what is reported at the end, for a run that goes on until it is small enough."""
         del summary
         return None
 
-
-Function = Callable[..., Any]
+    def _missing(self, verb: str) -> NotImplementedError:
+        return NotImplementedError(f"{type(self).__name__} is a watcher without `{verb}`, which a run needs: see bismut.Watcher.")
