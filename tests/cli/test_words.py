@@ -23,11 +23,20 @@ def test_the_list_names_every_system(bismut):
 
 def test_show_tells_physics_parameters_and_symmetries(bismut):
     printed = bismut("show", "heavy-top").stdout
-    for wanted in ("L = ½ w·Iw", "inertia  = 1,2,3", "sideways = none", "vertical: rotation about", "VariationalEuler, step 0.01"):
+    for wanted in (
+        "L = ½ w·Iw",
+        "inertia  = 1,2,3",
+        "sideways = none",
+        "vertical: rotation about",
+        "VariationalEuler, step 0.01",
+        "q (3, 3), velocity (3,)",
+        "Sweep     noise, weight",
+    ):
         assert wanted in printed
     told = json.loads(bismut("show", "heavy-top", "--json").stdout)
     assert told["parameters"]["weight"] == 3.0
     assert told["symmetries"]["vertical"]["kept"]
+    assert (told["start"], told["sweep"]) == ({"q": [[3, 3]], "velocity": [[3]]}, ["noise", "weight"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """`bismut show NAME`: what a gallery system is."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,12 +11,14 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="a name from `bismut list`", autocompletion=system_names)],
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
 ) -> None:
-    """Physics, equations, parameters with their defaults, symmetries, scheme and step of a gallery system.
+    """Physics, equations, parameters with their defaults, symmetries, scheme and step of a gallery system; the shapes that --start takes, and what
+    --sweep can reach.
 
     \b
     bismut show heavy-top
     """
     from bismut.gallery import entry
+    from bismut.showing import counted
 
     found = entry(name)
     system = found.system()
@@ -35,6 +37,8 @@ def show(
                 "symmetries": {one: {"words": what.words, "kept": one in kept} for one, what in system.symmetries.items()},
                 "scheme": scheme.title,
                 "step": found.step,
+                "start": {key: [list(shape) for shape in shapes] for key, shapes in _shapes(system).items()},
+                "sweep": list(system.parameters or ()),
                 "facts": [fact.statement for fact in found.facts],
             }
         )
@@ -49,11 +53,29 @@ def show(
         print(f"  {one}: {what.words}{'' if one in kept else ' (the noise breaks it)'}")
     if not system.symmetries:
         print("  none are named")
-    print(f"\nSpace     {system.space}, {system.space.dim} dimensions" + (f", {system.constraints} constraints" if system.constraints else ""))
-    print(f"Scheme    {scheme.title}, step {found.step:g}, {scheme.channels} Wiener processes")
+    print(
+        f"\nSpace     {system.space}, {counted(system.space.dim, 'dimension')}"
+        + (f", {counted(system.constraints, 'constraint')}" if system.constraints else "")
+    )
+    print(f"Scheme    {scheme.title}, step {found.step:g}, {counted(scheme.channels, 'Wiener process', 'Wiener processes')}")
+    print(f"Start     {', '.join(f'{key} {_listed(shapes)}' for key, shapes in _shapes(system).items())}")
+    if system.parameters:
+        print(f"Sweep     {', '.join(system.parameters)}")
     for fact in found.facts:
         print(f"Fact      {fact.statement}")
     print(f"\nbismut run {found.name}" + (f" --set {_example(found.parameters)}" if found.parameters else ""))
+
+
+def _shapes(system: Any) -> dict[str, list[tuple[int, ...]]]:
+    """Shapes of the arrays that --start takes."""
+    import jax
+
+    origin, zero = (jax.eval_shape(make) for make in (system.space.origin, system.space.zero))
+    return {key: [leaf.shape for leaf in jax.tree.leaves(tree)] for key, tree in (("q", origin), ("velocity", zero))}
+
+
+def _listed(shapes: list[tuple[int, ...]]) -> str:
+    return " and ".join(str(shape) if shape else "one number" for shape in shapes)
 
 
 def _written(default) -> str:
