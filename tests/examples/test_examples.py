@@ -9,6 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+# What these show the pages of the documentation show too, and those are run by every test; `make measure` runs them all the same.
+SHOWN_ELSEWHERE = ("heavy_top", "chain")
 # Each runs for a moment, so that compiling is what it costs: a fast compiler beats a fast program.
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT / "src"),
@@ -18,7 +20,10 @@ ENVIRONMENT = {
 }
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in SHOWN_ELSEWHERE else ()) for path in EXAMPLES],
+)
 def test_an_example_runs_and_prints_numbers(example, tmp_path):
     done = subprocess.run(
         [sys.executable, str(example), "--smoke"],
