@@ -42,24 +42,7 @@ def agree(scheme: bm.Action) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
 
 
-# Every space and every action once or twice; all pairs, which take long to compile, belong to `make measure`.
-SOME = {
-    ("plane", "euler right"),
-    ("plane", "midpoint"),
-    ("plane", "discrete"),
-    ("heavy_top", "euler left"),
-    ("heavy_top", "midpoint"),
-    ("heavy_top", "verlet exp"),
-    ("vehicle", "verlet"),
-    ("bodies", "euler left"),
-}
-
-
-def case(space: str, name: str):
-    return pytest.param(space, name, id=f"{space} {name}", marks=() if (space, name) in SOME else pytest.mark.slow)
-
-
-@pytest.mark.parametrize(("space", "name"), [case(*one) for one in catalogue.CASES])
+@catalogue.everywhere
 def test_actions(space, name):
     agree(catalogue.scheme(space, name))
 

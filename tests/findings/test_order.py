@@ -34,7 +34,7 @@ def slope(space: str, name: str, **settings) -> float:
     return found.order
 
 
-@pytest.mark.parametrize("space", ["plane", "nine_noises", "vehicle"])
+@pytest.mark.parametrize("space", ["plane", "nine_noises", pytest.param("vehicle", marks=pytest.mark.slow)])
 def test_strong_order_one_with_any_number_of_noises(space):
     """Mean square over 32 paths, on ℝ², SO(3) and SE(3) with 2, 9 and 3 Wiener processes. Measured: 0.99, 1.04, 1.06."""
     # The step on SE(3) costs most, and errors there are in their regime with half the steps.
@@ -57,7 +57,7 @@ def test_the_euler_maruyama_methods_are_of_strong_order_one(make):
         ("plane", "midpoint", 2, 0.15),
         ("plane", "verlet", 2, 0.15),
         ("heavy_top", "euler left exp", 1, 0.1),
-        ("heavy_top", "midpoint exp", 2, 0.15),
+        pytest.param("heavy_top", "midpoint exp", 2, 0.15, marks=pytest.mark.slow),
         ("heavy_top", "verlet exp", 2, 0.15),
     ],
 )

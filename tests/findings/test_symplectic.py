@@ -5,7 +5,7 @@ import pytest
 import bismut as bm
 from bismut.findings import symplectic_defect
 from bismut.mechanics import Scheme
-from tests.flows.catalogue import CASES, increments, once, system, traced
+from tests.flows.catalogue import everywhere, increments, once, system, traced
 from tests.systems import random_state
 
 STEP = 0.1
@@ -16,7 +16,7 @@ def defect(scheme: Scheme, h: float = STEP) -> float:
     return float(once(lambda z, w: symplectic_defect(scheme, z, h, w))(state, dW))
 
 
-@pytest.mark.parametrize(("space", "name"), CASES)
+@everywhere
 def test_an_action_gives_a_symplectic_step(space, name):
     """Round-off of a product of three matrices with entries of order one: measured at most 2e−15."""
     assert defect(traced(space, name)) < 1e-11

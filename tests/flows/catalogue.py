@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import bismut as bm
 from bismut.flows import Flow, flow
@@ -45,6 +46,22 @@ CASES = [
     *(("heavy_top", name) for name in EXP),
     *((space, name) for space in ("plane", "heavy_top") for name in OTHERS),
 ]
+
+
+# Every space and every action once or twice; all pairs, which take long to compile, belong to `make measure`.
+SOME = {
+    ("plane", "euler right"),
+    ("plane", "midpoint"),
+    ("plane", "discrete"),
+    ("heavy_top", "euler left"),
+    ("heavy_top", "midpoint"),
+    ("heavy_top", "verlet exp"),
+    ("vehicle", "verlet"),
+    ("bodies", "euler left"),
+}
+everywhere = pytest.mark.parametrize(
+    ("space", "name"), [pytest.param(*case, id=" ".join(case), marks=() if case in SOME else pytest.mark.slow) for case in CASES]
+)
 
 
 @cache

@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 
 from bismut.flows import action_differential, action_sum
-from tests.flows.catalogue import CASES, increments, once, path, scheme, system, traced
+from tests.flows.catalogue import everywhere, increments, once, path, scheme, system, traced
 from tests.systems import random_state
 
 STEP, STEPS = 0.05, 50
 MOVED = 17  # an inner point
-
-everywhere = pytest.mark.parametrize(("space", "name"), CASES)
 
 
 @functools.cache

@@ -52,7 +52,10 @@ def test_the_adjoint_of_the_adjoint_is_the_scheme(space, name):
     assert action.adjoint().adjoint() is action
 
 
-@pytest.mark.parametrize(("space", "name"), [("plane", "midpoint"), ("plane", "verlet"), ("heavy_top", "midpoint exp"), ("heavy_top", "verlet")])
+@pytest.mark.parametrize(
+    ("space", "name"),
+    [("plane", "midpoint"), ("plane", "verlet"), ("heavy_top", "verlet"), pytest.param("heavy_top", "midpoint exp", marks=pytest.mark.slow)],
+)
 def test_some_are_their_own_adjoint(space, name):
     """Verlet with either retraction, because only the ends are looked at; midpoint where the curve of the retraction is a group orbit."""
     action = scheme(space, name)

@@ -18,7 +18,7 @@ def change(system: bm.System, name: str, states: bm.State) -> float:
     return np.abs(J - J[0]).max() / np.abs(J[0]).max()
 
 
-@pytest.mark.parametrize("make", [bm.VariationalEuler, bm.Verlet])
+@pytest.mark.parametrize("make", [bm.VariationalEuler, pytest.param(bm.Verlet, marks=pytest.mark.slow)])
 def test_a_heavy_top_keeps_its_vertical_angular_momentum(make):
     system = heavy_top()
     run = bm.trajectory(make(system), random_state(system, 3), step=0.02, steps=10_000, every=1000)

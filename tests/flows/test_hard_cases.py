@@ -90,7 +90,7 @@ class HalfPlane(bm.Space):
         return jnp.stack([(q1[0] - q0[0]) / q0[1], jnp.log(q1[1] / q0[1])])
 
 
-@pytest.mark.parametrize("space", [HalfPlane(), HalfPlane() * bm.SO3()], ids=["alone", "in a product"])
+@pytest.mark.parametrize("space", [HalfPlane(), pytest.param(HalfPlane() * bm.SO3(), marks=pytest.mark.slow)], ids=["alone", "in a product"])
 def test_a_space_of_two_verbs_is_enough(space):
     """Geodesics of the half plane from move and subtract alone: symplectic, and of first order to the limit that RK4 finds."""
     system = bm.System(space, lambda q, v: 0.5 * sum(jnp.sum(w * w) for w in jax.tree.leaves(v)))
