@@ -2,10 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check measure bench clean
+.PHONY: demo figures test check measure bench clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
+
+figures: .venv/demo
+	$(BIN)/bismut figure all
 
 test: .venv/test check
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
