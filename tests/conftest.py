@@ -20,5 +20,5 @@ ROOMS = ("spaces", "noise", "mechanics", "actions", "flows", "findings", "store"
 ENSEMBLES = ("block", "checks", "ensemble", "march", "moments", "observable", "observers", "outcome", "result", "simulate", "trajectory")
 install_import_hook([*(f"bismut.{room}" for room in ROOMS), *(f"bismut.ensembles.{file}" for file in ENSEMBLES)], "beartype.beartype")
 
-settings.register_profile("laws", derandomize=True, deadline=None, max_examples=10)
+settings.register_profile("laws", derandomize=True, deadline=None, max_examples=6)
 settings.load_profile("laws")

@@ -10,7 +10,7 @@ from tests import systems
 H = 0.02
 
 
-@pytest.mark.parametrize(("name", "cuts"), [("plane", (1, 6)), ("heavy_top", (6,))])
+@pytest.mark.parametrize(("name", "cuts"), [("plane", (5,)), pytest.param("heavy_top", (1, 6), marks=pytest.mark.slow)])
 def test_cut_run_equals_whole_run(name, cuts):
     scheme = bm.VariationalEuler(systems.ALL[name]())
     start, path = systems.random_state(scheme.system), bm.Wiener(5)

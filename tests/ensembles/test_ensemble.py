@@ -11,7 +11,7 @@ from tests import systems
 RUN = {"step": 0.02, "steps": 10, "seed": 3, "trajectories": 6}
 
 
-@pytest.fixture(scope="module", params=["separable", "heavy_top"])
+@pytest.fixture(scope="module", params=["separable", pytest.param("heavy_top", marks=pytest.mark.slow)])
 def scheme(request):
     return bm.VariationalEuler(systems.ALL[request.param]())
 

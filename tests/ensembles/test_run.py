@@ -143,6 +143,18 @@ def test_first_interrupt_keeps_what_is_complete(monkeypatch):
     assert np.array_equal(result.energy.mean, whole.energy.mean)
 
 
+def test_an_interrupt_before_the_first_look_leaves_nothing(monkeypatch):
+    go = march.March.run
+
+    def too_early(self, *arguments):
+        self.stop.asked = True
+        return go(self, *arguments)
+
+    monkeypatch.setattr(march.March, "run", too_early)
+    with pytest.raises(KeyboardInterrupt, match="before anything was complete"):
+        bm.simulate(scheme(), start(), trajectories=8, **RUN)
+
+
 def test_second_interrupt_stops_at_once(monkeypatch):
     """One block, so that exactly two interrupts are sent; the second only when the first was heard."""
     heard = threading.Event()

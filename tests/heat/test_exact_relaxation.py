@@ -48,7 +48,10 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+LONG = ("coupled mass", "per body", "whole matrix", "constrained, number")  # to compile: tried by `make measure`
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in CASES])
 def test_relaxation_is_exact(name):
     make, given, kind = CASES[name]
     system = make()
@@ -97,7 +100,7 @@ def test_no_friction_is_no_bath():
     assert np.allclose(a.p, b.p, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 6, 8])
+@pytest.mark.parametrize("n", [1, 3, 8, pytest.param(2, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)])
 def test_functions_of_a_symmetric_matrix(n):
     """Values against SciPy, derivatives against differences, with equal eigenvalues among them."""
     rng = np.random.default_rng(n)

@@ -10,6 +10,7 @@ from bismut.ensembles.devices import programs
 from tests.systems import separable
 
 T = 0.6
+slow = lambda *case: pytest.param(*case, marks=pytest.mark.slow)
 
 
 def dragged(t_end=2.0):
@@ -18,7 +19,7 @@ def dragged(t_end=2.0):
     return bm.mechanical(bm.Euclidean(1), potential=lambda q, t: 0.5 * (q[0] - centre(t)) ** 2 + 0.1 * (q[0] - centre(t)) ** 4)
 
 
-@pytest.mark.parametrize("splitting", [bm.BAOAB, bm.ABOBA, bm.OBABO, bm.GLA(bm.Verlet), bm.Metropolised()], ids=str)
+@pytest.mark.parametrize("splitting", [bm.BAOAB, slow(bm.ABOBA), slow(bm.OBABO), slow(bm.GLA(bm.Verlet)), bm.Metropolised()], ids=str)
 def test_the_books_balance(splitting):
     """The sum of the ledger is the change of H measured from the states, to round-off."""
     system = dragged()

@@ -10,6 +10,7 @@ from bismut.findings.structure import volume_factor
 from tests.systems import heavy_top, random_state, separable
 
 H = 0.1
+slow = lambda *case: pytest.param(*case, marks=pytest.mark.slow)
 
 
 def factor(scheme, seed=3):
@@ -24,14 +25,14 @@ def test_explicit_friction():
     assert abs(factor(bm.VariationalEuler(bm.thermalize(free, 1.0))) - (1 - H * c) ** d) < 1e-13
 
 
-@pytest.mark.parametrize("splitting", [bm.BAOAB, bm.ABOBA, bm.OBABO, bm.GLA(bm.Verlet), bm.GLA(bm.VariationalEuler)], ids=str)
+@pytest.mark.parametrize("splitting", [bm.BAOAB, slow(bm.ABOBA), slow(bm.OBABO), slow(bm.GLA(bm.Verlet)), bm.GLA(bm.VariationalEuler)], ids=str)
 def test_splittings(splitting):
     masses, friction = np.array([1.0, 2.0, 0.5]), np.array([0.4, 0.0, 1.1])
     exact = np.exp(-H * np.sum(friction / masses))
     assert abs(factor(bm.Langevin(separable(), 0.8, friction, splitting)) - exact) < 1e-12
 
 
-@pytest.mark.parametrize("splitting", [bm.BAOAB], ids=str)
+@pytest.mark.parametrize("splitting", [slow(bm.BAOAB)], ids=str)
 def test_on_a_group(splitting):
     exact = np.exp(-H * 0.9 * 3)
     assert abs(factor(bm.Langevin(heavy_top(), 0.8, rate=0.9, splitting=splitting)) - exact) < 1e-12

@@ -192,11 +192,13 @@ class Ensemble:
     def _course(self, setting: Setting) -> Course:
         return Course(setting, self.every, self.burn_in, self.steps)
 
-    def _march(self, variant: int, b: int, pace: Pace, stop: Stop, bar: Progress) -> Found:
+    def _march(self, variant: int, b: int, pace: Pace, stop: Stop, bar: Progress) -> Found | None:
         here = self._here(b)
         march = March(programs(self.devices), self._course(self.settings[variant]), *self._indices(b), pace, stop, lambda *_: None)
         march.note = lambda steps: bar.advance(steps, here, march.newest())
         found = march.run(self._states(self._numbers(b)), self._present(b))
+        if found is None:
+            return None
         return found._replace(final=jax.tree.map(lambda leaf: np.asarray(leaf[:here]), found.final) if self.keep_final else None)
 
     # All blocks.

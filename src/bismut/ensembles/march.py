@@ -65,14 +65,16 @@ class March:
         self.failures: dict[int, tuple[int, float]] = {}
         self.rows: list[list] = [[] for _ in course.setting.watchers]
 
-    def run(self, state: State, present) -> Found:
+    def run(self, state: State, present) -> Found | None:
+        """What became of the block; None if it was to stop before anybody had looked."""
         setting = self.course.setting
         block = self.programs.begin(setting, state, words(0), present)
         if self.course.burn_in:
             block = self._go(block._replace(passed=jnp.asarray(UNSEEN)), self.course.burn_in, watched=False)
             block = self.programs.begin(setting, block.state, block.step, block.present)
-        if not self.stop.asked:
-            block = self._call(block, 1, 0, 0)  # the first look
+        if self.stop.asked:
+            return None
+        block = self._call(block, 1, 0, 0)  # the first look
         block = self._go(block, self.course.steps, watched=True)
         summaries = jax.tree.map(np.asarray, self.programs.end(setting, block, self.index))
         return Found(self.rows, summaries, block.state, self.failures, max(int(block.passed), 0))
