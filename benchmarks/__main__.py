@@ -33,11 +33,14 @@ def main() -> None:
         found["goals"], found["first"] = rows, first_results(rows)
         _print_goals(rows)
     if not asked.goals:
-        found["trajectories"] = scaling.trajectories(rounds, say)
-        found["steps"] = scaling.steps(rounds, say)
-        found["bodies"] = scaling.bodies(min(rounds, 3), say, 32 if asked.quick else 512)
-        found["cores"] = scaling.cores(rounds, say)
-        for study in ("trajectories", "steps", "bodies", "cores"):
+        studies = {
+            "trajectories": lambda: scaling.trajectories(rounds, say),
+            "steps": lambda: scaling.steps(rounds, say),
+            "bodies": lambda: scaling.bodies(min(rounds, 3), say, 32 if asked.quick else 512),
+            "cores": lambda: scaling.cores(rounds, say),
+        }
+        for study, measure in studies.items():
+            found[study] = measure()
             _print_study(study, found[study])
     asked.json.parent.mkdir(parents=True, exist_ok=True)
     asked.json.write_text(json.dumps(found, indent=1))
@@ -59,7 +62,7 @@ def _print_goals(rows: list[dict]) -> None:
 
 
 def _print_study(name: str, rows: list[dict]) -> None:
-    print(f"\n{name}")
+    print(f"\n{name}", flush=True)
     for row in rows:
         shown = {k: v for k, v in row.items() if k in ("trajectories", "steps", "bodies", "cores", "name")}
         if "missing" in row:
