@@ -35,6 +35,7 @@ FUNCTIONS = {
     "picked": lambda x: x[jnp.argmax(x)] + x[jnp.array([2, 0, 0])] + jnp.zeros(3).at[1].add(x[2]),
     "branches": lambda x: jax.lax.cond(x[0] > 0, lambda y: y * 2, lambda y: y - 1, x) + jax.lax.switch(1, [jnp.sin, jnp.cos], x),
     "scan": lambda x: jax.lax.scan(lambda c, y: (c * 0.5 + y, c), jnp.zeros(()), x),
+    "sums of nothing": lambda x: jnp.sum(x[:0]) + jnp.prod(x[3:]) * x + jnp.any(x[:0] > 0) + jnp.zeros((3, 0)) @ x[:0],
     "loop": loop,
     "gradient": jax.grad(lambda x: jnp.linalg.det(jnp.outer(x, x) + MATRIX) + jnp.linalg.norm(x) ** 3),
     "hessian": jax.hessian(lambda x: jnp.cos(x[0] * x[1]) * x[2] ** 2),

@@ -24,6 +24,7 @@ from bismut.ensembles.lanes.graph import Node, Opaque, constant, emit, leaf
 from bismut.ensembles.lanes.primitives import (
     CALLS,
     ELEMENTWISE,
+    NEUTRAL,
     REDUCTIONS,
     STRUCTURAL,
     filled,
@@ -168,7 +169,7 @@ class _Evaluation:
             out = STRUCTURAL[name](inputs, params)
             return out if isinstance(out, list) else [out]
         if name in REDUCTIONS:
-            return [self.reduce(REDUCTIONS[name], inputs[0], params["axes"])]
+            return [self.reduce(REDUCTIONS[name], inputs[0], params["axes"], equation.outvars[0].aval.dtype)]
         special = getattr(self, f"_{name}", None)
         if special is not None:
             return special(inputs, params)
@@ -189,8 +190,11 @@ class _Evaluation:
         arrays = np.broadcast_arrays(*inputs) if len(inputs) > 1 else inputs
         return filled(arrays[0].shape, lambda i: self.lane(name, [a[i] for a in arrays], settings))
 
-    def reduce(self, name: str, x: np.ndarray, axes) -> np.ndarray:
+    def reduce(self, name: str, x: np.ndarray, axes, dtype) -> np.ndarray:
         for axis in sorted(map(int, axes), reverse=True):
+            if x.shape[axis] == 0:  # a sum of nothing, as the forces of pairs that do not exist
+                x = filled((*x.shape[:axis], *x.shape[axis + 1 :]), lambda i: dtype.type(NEUTRAL[name]))
+                continue
             parts = [take(x, k, axis) for k in range(x.shape[axis])]
             total = parts[0]
             for part in parts[1:]:

@@ -182,6 +182,7 @@ REDUCTIONS = {
     "reduce_and": "and",
     "reduce_or": "or",
 }
+NEUTRAL = {"add": 0, "mul": 1, "max": -np.inf, "min": np.inf, "and": True, "or": False}  # what each makes of nothing
 
 CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "remat", "checkpoint")
 
