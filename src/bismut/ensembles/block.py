@@ -22,7 +22,6 @@ from bismut.mechanics import Scheme, State
 from bismut.noise import PER_BLOCK, Index, advance, pick
 
 ROWS = 64  # rows kept on the device between two returns to Python
-UNSEEN = -(2**30)  # `passed` of a block that nobody watches yet
 
 
 class Block(NamedTuple):

@@ -104,4 +104,4 @@ class Watcher(eqx.Module):
         return None
 
     def _missing(self, verb: str) -> NotImplementedError:
-        return NotImplementedError(f"{type(self).__name__} is a watcher without `{verb}`, which a run needs: see bismut.Watcher.")
+        return NotImplementedError(f"{type(self).__name__} is a watcher without `{verb}`, which a run needs: see bismut.ensembles.Watcher.")
