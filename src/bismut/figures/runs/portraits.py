@@ -60,7 +60,7 @@ def sphere(figure: Any, name: str, words: str, turns: Any) -> None:
             axis.scatter(*line[:1].T, color=COLOURS[i], s=25)
     else:
         axis.scatter(*ends.reshape(-1, 3)[:_MOST].T, color=COLOURS[0], s=_size(ends.size // 3), alpha=0.6, lw=0)
-    figure.suptitle(caption(f"{words}; third body axis R e₃" + ("; dots: starts" if "time" in turns.dims else ", last states")), fontsize=9.5)
+    figure.suptitle(caption(f"{words}; third body axis" + ("; dots: starts" if "time" in turns.dims else ", last states")), fontsize=9.5)
 
 
 def directions(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
