@@ -1,0 +1,49 @@
+"""The processor at hand, and machine code for it, in memory."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+
+@cache
+def _machine() -> llvm.TargetMachine:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features().flatten()
+    return llvm.Target.from_default_triple().create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=3, jit=True)
+
+
+@cache
+def features() -> dict[str, bool]:
+    """What this processor can do, of what matters for the numbers or the width."""
+    known = llvm.get_host_cpu_features()
+    return {name: bool(known.get(name, False)) for name in ("fma", "avx2", "avx512f", "neon")}
+
+
+def fuses() -> bool:
+    """Whether a multiplication and an addition are one instruction, rounded once. Every 64-bit ARM does."""
+    return features()["fma"] or features()["neon"]
+
+
+class Machine:
+    """A module in machine code; functions live as long as this does."""
+
+    def __init__(self, text: str, level: int = 2):
+        module = llvm.parse_assembly(text)
+        module.verify()
+        tuning = llvm.create_pipeline_tuning_options(speed_level=level)
+        tuning.loop_vectorization = tuning.slp_vectorization = False  # vectors are written already
+        builder = llvm.create_pass_builder(_machine(), tuning)
+        builder.getModulePassManager().run(module, builder)
+        self._engine = llvm.create_mcjit_compiler(module, _machine())
+        self._engine.finalize_object()
+
+    def function(self, name: str, *kinds: Any) -> Any:
+        """A function by its name, callable from Python; it holds no interpreter lock while it runs."""
+        found = ctypes.CFUNCTYPE(None, *kinds)(self._engine.get_function_address(name))
+        found.machine = self  # type: ignore[attr-defined]
+        return found
