@@ -27,6 +27,10 @@ class PrecisionError(BismutError):
     """Double precision was expected and JAX would have used single precision."""
 
 
+class CompilerError(RuntimeError):
+    """The compiler of this environment computes wrongly."""
+
+
 class SimulationError(RuntimeError):
     """Trajectories failed and the caller asked for failures to be raised."""
 

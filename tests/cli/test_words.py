@@ -140,6 +140,7 @@ def test_doctor_finds_one_step_symplectic(bismut):
     assert found.exit_code == 0
     assert told["float64"]
     assert told["self_test"]["symplectic_defect"] < told["self_test"]["limit"]
+    assert told["compiler"] == {"wrong_rows": 0, "rows": 40_000, "held": True}
     assert told["versions"]["jax"]
 
 
@@ -148,6 +149,14 @@ def test_doctor_ends_with_1_when_the_test_fails(bismut, monkeypatch):
     found = bismut("doctor")
     assert found.exit_code == 1
     assert "✗" in found.stdout
+
+
+def test_doctor_ends_with_1_when_the_compiler_is_wrong(bismut, monkeypatch):
+    monkeypatch.setattr("bismut.engines.compiler.wrong_rows", lambda: 3616)
+    monkeypatch.setattr("bismut.cli.doctor._self_test", lambda: 0.0)
+    found = bismut("doctor")
+    assert found.exit_code == 1
+    assert "✗ compiled sums agree with NumPy: 3616 of 40000 rows are wrong; install another jax" in found.stdout
 
 
 def test_bench_says_how_where_there_is_no_checkout(bismut, monkeypatch):

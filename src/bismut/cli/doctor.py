@@ -12,7 +12,7 @@ LIMIT = 1e-12  # for a symplectic defect of one step with numbers of order one
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False) -> None:
-    """Versions, devices, precision, and a self-test: one noisy step must be symplectic to round-off.
+    """Versions, devices, precision, and two self-tests: the compiler must agree with NumPy, one noisy step must be symplectic to round-off.
 
     \b
     bismut doctor
@@ -21,6 +21,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for pr
 
     import jax
 
+    from bismut.engines.compiler import ROWS, wrong_rows
     from bismut.ensembles.cache import keep_programs
     from bismut.ensembles.plan import available_memory
     from bismut.ensembles.workers import cores
@@ -38,10 +39,12 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for pr
         "float64": bool(jax.config.read("jax_enable_x64")),
         "programs": str(folder) if folder else "not kept between processes",
     }
+    wrong = wrong_rows()
+    found["compiler"] = {"wrong_rows": wrong, "rows": ROWS, "held": wrong == 0}
     clock = time.perf_counter()
     defect = _self_test()
     found["self_test"] = {"symplectic_defect": defect, "limit": LIMIT, "held": defect < LIMIT, "seconds": round(time.perf_counter() - clock, 2)}
-    fine = found["float64"] and found["self_test"]["held"]
+    fine = found["float64"] and found["compiler"]["held"] and found["self_test"]["held"]
     if as_json:
         print_json(found | {"ok": fine})
     else:
@@ -80,6 +83,9 @@ def _tell(found: dict[str, Any]) -> None:
         if name == "versions":
             for package, number in value.items():
                 print(f"{package:12} {number}")
+        elif name == "compiler":
+            mark, remedy = ("✓", "") if value["held"] else ("✗", "; install another jax: pip install 'jax>=0.10,!=0.10.2,!=0.11.0'")
+            print(f"{mark} compiled sums agree with NumPy: {value['wrong_rows']} of {value['rows']} rows are wrong{remedy}")
         elif name == "self_test":
             mark = "✓" if value["held"] else "✗"
             print(f"{mark} one noisy step is symplectic: defect {value['symplectic_defect']:.2g}, limit {LIMIT:g}, {value['seconds']} s")
