@@ -9,8 +9,8 @@ from typing import Any
 import llvmlite.binding as llvm
 
 
-@cache
-def _machine() -> llvm.TargetMachine:
+def _processor() -> llvm.TargetMachine:
+    """A description of the processor; an engine owns the one it is made with and frees it, so each needs its own."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features().flatten()
@@ -37,9 +37,10 @@ class Machine:
         module.verify()
         tuning = llvm.create_pipeline_tuning_options(speed_level=level)
         tuning.loop_vectorization = tuning.slp_vectorization = False  # vectors are written already
-        builder = llvm.create_pass_builder(_machine(), tuning)
+        processor = _processor()
+        builder = llvm.create_pass_builder(processor, tuning)
         builder.getModulePassManager().run(module, builder)
-        self._engine = llvm.create_mcjit_compiler(module, _machine())
+        self._engine = llvm.create_mcjit_compiler(module, processor)
         self._engine.finalize_object()
 
     def function(self, name: str, *kinds: Any) -> Any:

@@ -1,0 +1,23 @@
+"""Machine code in memory."""
+
+import ctypes
+import gc
+
+from bismut.engines.native import target
+
+_DOUBLED = """
+define void @doubled(double* %x) {
+  %a = load double, double* %x
+  %b = fadd double %a, %a
+  store double %b, double* %x
+  ret void
+}
+"""
+
+
+def test_a_machine_that_is_gone_takes_nothing_from_the_next():
+    for number in range(8):
+        x = ctypes.c_double(number)
+        target.Machine(_DOUBLED).function("doubled", ctypes.POINTER(ctypes.c_double))(ctypes.byref(x))
+        assert x.value == 2 * number
+        gc.collect()
