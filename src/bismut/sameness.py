@@ -31,11 +31,6 @@ _DEPTH = 200
 _SMALL = 2**20  # bytes of an immutable array that are compared; a larger one is the same only if it is one object
 _LARGE = 2**26  # bytes of a NumPy array, which may change in place and is therefore always read
 _PEEKING = frozenset({"eval", "exec", "getattr", "globals", "locals", "vars", "__import__"})  # reach values that no name in the code tells of
-# What Python and dataclasses write into a class beside what the user wrote.
-_MACHINERY = frozenset(
-    "__abstractmethods__ __annotate__ __annotate_func__ __annotations__ __annotations_cache__ __dataclass_fields__ __dataclass_params__ __dict__ "
-    "__doc__ __firstlineno__ __match_args__ __module__ __orig_bases__ __qualname__ __static_attributes__ __weakref__ _abc_impl".split()
-)
 
 
 def key_of(function: Callable) -> Hashable:
@@ -107,7 +102,7 @@ class _Walk:
 
     def _function(self, function: types.FunctionType) -> Hashable:
         if function.__globals__.get("__name__") == "jaxtyping._decorator" and "__wrapped__" in function.__dict__:
-            return self.key(function.__wrapped__)  # shapes are checked, and nothing else is done
+            return self.key(function.__dict__["__wrapped__"])  # shapes are checked, and nothing else is done
         cells = tuple(self._cell(cell) for cell in function.__closure__ or ())
         own = self.key(function.__defaults__), self.key(function.__kwdefaults__), self.key(function.__dict__)
         # Not by function.__module__, which functools.wraps copies from elsewhere.
@@ -174,7 +169,7 @@ class _Walk:
                 continue
             if not _settled(type(base).__module__):
                 raise _Opaque
-            members += [(name, self.key(value)) for name, value in vars(base).items() if name not in _MACHINERY and not _slot(value)]
+            members += [(name, self.key(value)) for name, value in vars(base).items() if _written(name, value)]
         return "class", _One(kind), tuple(members)
 
     def _instance(self, thing: Any) -> Hashable:
@@ -262,9 +257,11 @@ def _settled_package(name: str) -> bool:
     return name in sys.stdlib_module_names and file.startswith((sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")))
 
 
-def _slot(member: Any) -> bool:
-    """Whether a member of a class only says where an attribute is kept."""
-    return isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType | type(dis.Instruction.opcode))
+def _written(name: str, member: Any) -> bool:
+    """Whether a member of a class says what its objects do: not where an attribute is kept, not what Python and dataclasses note beside it."""
+    if isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType | type(dis.Instruction.opcode)) or name == "_abc_impl":
+        return False
+    return not name.startswith("__") or (callable(member) and not name.startswith("__annotate"))
 
 
 @functools.lru_cache(maxsize=1024)
