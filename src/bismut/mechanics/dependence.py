@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Literal
 
+from bismut.repetition import each_p, pairs_p
+
 
 def depends(function: Callable, x, *rest) -> bool:
     """Whether any output of function(x, *rest) can depend on x."""
@@ -73,7 +75,11 @@ def _reached(jaxpr, marks: list[bool], steps: list[str] | None = None) -> list[b
             "remat",
             "checkpoint",
         )
-        outputs = _reached(getattr(inner, "jaxpr", inner), inputs, steps) if called else [True] * len(equation.outvars)
+        layout = equation.params.get("layout") if equation.primitive in (each_p, pairs_p) else None
+        if layout is not None:  # a loop over items that do not know of each other
+            outputs = layout.joined(_reached(inner.jaxpr, layout.spread(inputs), steps))
+        else:
+            outputs = _reached(getattr(inner, "jaxpr", inner), inputs, steps) if called else [True] * len(equation.outvars)
         marked |= {v for v, mark in zip(equation.outvars, outputs, strict=True) if mark}
     return [not isinstance(v, Literal) and v in marked for v in jaxpr.outvars]
 

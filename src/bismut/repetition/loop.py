@@ -1,0 +1,266 @@
+"""A loop over items as one equation of a jaxpr.
+
+    each    y_k = f(x_k; c),  s = Σ_k g(x_k; c)                               for items k = 0 ... K − 1
+    pairs   s = Σ g(x_i, x_j, d_p; c),  z_i += a(...),  z_j += b(...),  y_p = f(...)      for pairs p = (i, j) of K bodies
+
+Written with `vmap`, work per body is arrays over bodies; written so, it is one equation that holds the jaxpr of a single item, whose length does not
+know K. A compiler may make a loop of it; everyone else sees the `vmap` it stands for (`expanded`).
+
+Operands are read and results are written alike, which is why the derivative of a loop is a loop and its transpose is another one:
+
+    operands   shared by all | of bodies (K, ...), read at i and at j   | of items (n, ...), read at p
+    results    summed over all | of bodies (K, ...), summed at i and at j | of items (n, ...), written at p
+
+In the inner jaxpr the arguments come as (shared, at i, at j, of the item), the results as (total, for i, for j, of the item). `each` has no bodies.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir
+from jax.interpreters.partial_eval import dce_jaxpr
+
+from bismut.repetition.tournament import each_pair
+
+each_p, pairs_p = Primitive("each"), Primitive("pairs")
+
+
+class Bonds:
+    """A fixed set of pairs: numbers i and j of bodies, arrays (n,). Equal sets are equal, so that they can stand in a jaxpr."""
+
+    def __init__(self, i, j):
+        self.i, self.j = np.asarray(i, np.int32), np.asarray(j, np.int32)
+        self._key = (self.i.tobytes(), self.j.tobytes())
+
+    def __eq__(self, other):
+        return isinstance(other, Bonds) and self._key == other._key
+
+    def __hash__(self):
+        return hash(self._key)
+
+    def __repr__(self):
+        return f"Bonds({len(self.i)})"
+
+
+class Layout(NamedTuple):
+    """How many operands and results of a loop are of which kind.
+
+    length   K, the number of bodies; for `each` the number of items
+    shared   operands that all items see
+    bodies   operands with one entry per body; for `each` none
+    totals   results that are summed over all items
+    sums     results that are summed for each body; for `each` none
+    bonds    which pairs: None for all pairs i < j, in the order of `pair_indices`
+    """
+
+    length: int
+    shared: int
+    bodies: int
+    totals: int
+    sums: int
+    bonds: Bonds | None
+
+    def operands(self, flat: Sequence) -> tuple[list, list, list]:
+        """Operands by kind."""
+        return _split(flat, self.shared, self.bodies)
+
+    def arguments(self, flat: Sequence) -> tuple[list, list, list, list]:
+        """Arguments of the inner jaxpr by kind."""
+        return _split(flat, self.shared, self.bodies, self.bodies)
+
+    def spread(self, flat: Sequence) -> list:
+        """What holds for the operands, for the arguments of the inner jaxpr."""
+        shared, bodies, own = self.operands(flat)
+        return [*shared, *bodies, *bodies, *own]
+
+    def joined(self, flat: Sequence) -> list:
+        """What holds for the results of the inner jaxpr, for those of the loop: of the two sides of a pair the larger."""
+        totals, for_i, for_j, own = self.returns(flat)
+        return [*totals, *map(max, for_i, for_j), *own]
+
+    def results(self, flat: Sequence) -> tuple[list, list, list]:
+        return _split(flat, self.totals, self.sums)
+
+    def returns(self, flat: Sequence) -> tuple[list, list, list, list]:
+        """Results of the inner jaxpr by kind."""
+        return _split(flat, self.totals, self.sums, self.sums)
+
+
+Operands = Sequence[Sequence]  # shared, of bodies, of items
+
+
+def items(primitive: Primitive, layout: Layout) -> int:
+    """How many items the loop has."""
+    if primitive is each_p:
+        return layout.length
+    return layout.length * (layout.length - 1) // 2 if layout.bonds is None else len(layout.bonds.i)
+
+
+def loop(primitive: Primitive, function: Callable, length: int, bonds: Bonds | None, operands: Operands, linear: Sequence[bool]) -> Any:
+    """Bind the loop of function(shared, at i, at j, of the item) ↦ (total, for i, for j, of the item), flat lists all.
+
+    `linear` marks the operands in which it is linear; results come as (summed, of bodies, of items).
+
+    Traced values that the function closes over become shared operands; known ones stay in the inner jaxpr.
+    """
+    shared, bodies, own = operands
+    seen = lambda operand, whole: jax.ShapeDtypeStruct(jnp.shape(operand)[0 if whole else 1 :], jnp.result_type(operand))
+    kinds = ([seen(x, True) for x in shared], [seen(x, False) for x in bodies], [seen(x, False) for x in bodies], [seen(x, False) for x in own])
+    counts: list[int] = []
+
+    def flat(*arguments):
+        returned = function(*_split(arguments, len(shared), len(bodies), len(bodies)))
+        counts[:] = map(len, returned)
+        return [value for part in returned for value in part]
+
+    closed = jax.make_jaxpr(flat)(*(kind for part in kinds for kind in part))
+    closed, hoisted = _hoist(closed)
+    layout = Layout(length, len(hoisted) + len(shared), len(bodies), counts[0], counts[1], bonds)
+    marks = tuple(len(hoisted) + i for i, mark in enumerate(linear) if mark)
+    return layout.results(primitive.bind(*hoisted, *shared, *bodies, *own, jaxpr=closed, layout=layout, linear=marks))
+
+
+def _hoist(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list]:
+    """Traced constants of a jaxpr as its first arguments."""
+    traced = [isinstance(value, Tracer) for value in closed.consts]
+    jaxpr = closed.jaxpr
+    moved = [v for v, mark in zip(jaxpr.constvars, traced, strict=True) if mark]
+    kept = [v for v, mark in zip(jaxpr.constvars, traced, strict=True) if not mark]
+    # The names of arguments no longer fit, and nobody reads them.
+    new = jaxpr.replace(constvars=kept, invars=[*moved, *jaxpr.invars], debug_info=jaxpr.debug_info.with_unknown_names())
+    values = closed.consts
+    held = [value for value, mark in zip(values, traced, strict=True) if not mark]
+    new, _ = dce_jaxpr(new, [True] * len(new.outvars), instantiate=True)  # of a derivative the value itself is not wanted
+    return ClosedJaxpr(new, held), [value for value, mark in zip(values, traced, strict=True) if mark]
+
+
+def expanded(primitive: Primitive, *operands, jaxpr: ClosedJaxpr, layout: Layout, linear=()) -> list:
+    """The loop as `vmap` over its items."""
+    del linear
+    shared, bodies, own = layout.operands(operands)
+    at_i, at_j = _read(bodies, layout)
+    axes = (*(None for _ in shared), *(0 for _ in (*at_i, *at_j, *own)))
+    out = jax.vmap(jaxpr_as_fun(jaxpr), axes, axis_size=items(primitive, layout))(*shared, *at_i, *at_j, *own)
+    totals, for_i, for_j, own = layout.returns(out)
+    return [*(jnp.sum(total, 0) for total in totals), *_accumulate(for_i, for_j, bodies, layout), *own]
+
+
+def _read(bodies: Sequence, layout: Layout) -> tuple[list, list]:
+    if layout.bonds is not None:
+        return [x[layout.bonds.i] for x in bodies], [x[layout.bonds.j] for x in bodies]
+    return each_pair(list(bodies)) if bodies else ([], [])
+
+
+def _accumulate(for_i: Sequence, for_j: Sequence, bodies: Sequence, layout: Layout) -> list:
+    """The transpose of reading."""
+    shapes = [jax.ShapeDtypeStruct((layout.length, *part.shape[1:]), part.dtype) for part in for_i]
+    if not shapes:
+        return []
+    return list(jax.linear_transpose(lambda *x: _read(x, layout), *shapes)((list(for_i), list(for_j))))
+
+
+def _abstract(primitive: Primitive, *operands, jaxpr: ClosedJaxpr, layout: Layout, linear):
+    totals, sums, _, own = layout.returns(jaxpr.out_avals)
+    wide = lambda aval, n: aval.update(shape=(n, *aval.shape))
+    return [*totals, *(wide(a, layout.length) for a in sums), *(wide(a, items(primitive, layout)) for a in own)]
+
+
+def _jvp(primitive: Primitive, primals, tangents, *, jaxpr: ClosedJaxpr, layout: Layout, linear):
+    """A loop whose items are the derivatives of the items."""
+    out = primitive.bind(*primals, jaxpr=jaxpr, layout=layout, linear=linear)
+    moving = [type(t) is not ad.Zero for t in tangents]
+    smooth = [jnp.issubdtype(aval.dtype, jnp.inexact) for aval in jaxpr.out_avals]
+    groups = layout.operands(list(zip(primals, tangents, moving, strict=True)))
+    counts = [sum(mark for *_, mark in group) for group in groups]
+
+    def pushed(*parts):
+        """Derivatives of one item, from its values and the rates of those that move."""
+        seen = [_split(part, len(part) - n)[:2] for part, n in zip(parts, (counts[0], counts[1], counts[1], counts[2]), strict=True)]
+        values = [value for known, _ in seen for value in known]
+        rates = [rate for _, given in seen for rate in given]
+        marks = layout.spread(moving)
+
+        def function(*moved):
+            given = iter(moved)
+            results = jaxpr_as_fun(jaxpr)(*(next(given) if mark else value for value, mark in zip(values, marks, strict=True)))
+            return [result for result, keep in zip(results, smooth, strict=True) if keep]
+
+        changes = iter(jax.jvp(function, [v for v, mark in zip(values, marks, strict=True) if mark], rates)[1])
+        return layout_kept([next(changes) if keep else None for keep in smooth])
+
+    layout_kept = lambda flat: tuple([x for x in part if x is not None] for part in layout.returns(flat))
+    operands = [[*(p for p, *_ in group), *(t for _, t, mark in group if mark)] for group in groups]
+    marks = [mark for group in groups for mark in (*(False for _ in group), *(True for *_, m in group if m))]
+    rates = iter([x for part in loop(primitive, pushed, layout.length, layout.bonds, operands, marks) for x in part])
+    zero = lambda value: ad.Zero(jax.typeof(value).to_tangent_aval())
+    return out, [next(rates) if keep else zero(value) for value, keep in zip(out, layout.joined(smooth), strict=True)]
+
+
+def _transpose(primitive: Primitive, cotangents, *operands, jaxpr: ClosedJaxpr, layout: Layout, linear):
+    """Where the loop reads, its transpose sums, and the other way round."""
+    sought = [ad.is_undefined_primal(x) for x in operands]
+    groups = layout.operands(list(zip(operands, sought, strict=True)))
+    known = [[x for x, mark in group if not mark] for group in groups]
+    felt = [[ct for ct in part if type(ct) is not ad.Zero] for part in layout.results(cotangents)]
+    there = [type(ct) is not ad.Zero for ct in cotangents]
+    totals, sums, own = layout.results(there)
+    returned = [*totals, *sums, *sums, *own]  # both sides of a pair feel what pulls at a body
+    marks = layout.spread(sought)
+    unknown = [aval for aval, mark in zip(jaxpr.in_avals, marks, strict=True) if mark]
+
+    def pulled(*parts):
+        counts = (len(felt[0]), len(felt[1]), len(felt[1]), len(felt[2]))
+        seen = [_split(part, len(part) - n)[:2] for part, n in zip(parts, counts, strict=True)]
+        values, pulls = ([value for part in seen for value in part[side]] for side in (0, 1))
+
+        def function(*moved):
+            given, held = iter(moved), iter(values)
+            results = jaxpr_as_fun(jaxpr)(*(next(given) if mark else next(held) for mark in marks))
+            return [result for result, keep in zip(results, returned, strict=True) if keep]
+
+        found = iter(jax.linear_transpose(function, *(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in unknown))(pulls))
+        return layout.arguments([next(found) if mark else None for mark in marks])
+
+    kept = lambda *parts: tuple([x for x in part if x is not None] for part in pulled(*parts))
+    given = [[*values, *pulls] for values, pulls in zip(known, felt, strict=True)]
+    new = [mark for values, pulls in zip(known, felt, strict=True) for mark in (*(False for _ in values), *(True for _ in pulls))]
+    found = iter([x for part in loop(primitive, kept, layout.length, layout.bonds, given, new) for x in part])
+    return [next(found) if mark else None for mark in sought]
+
+
+def _batch(primitive: Primitive, operands, axes, *, jaxpr: ClosedJaxpr, layout: Layout, linear):
+    """A loop whose items are batches."""
+    batched = [axis is not batching.not_mapped for axis in axes]
+    shared, bodies, own = layout.operands(list(zip(operands, axes, batched, strict=True)))
+    moved = lambda group, to: [jnp.moveaxis(x, axis, to) if mark else x for x, axis, mark in group]
+    where = [0 if mark else None for mark in layout.spread(batched)]
+
+    def function(*parts):
+        return layout.returns(jax.vmap(jaxpr_as_fun(jaxpr), tuple(where))(*(value for part in parts for value in part)))
+
+    given = moved(shared, 0), moved(bodies, 1), moved(own, 1)
+    totals, sums, own = loop(primitive, function, layout.length, layout.bonds, given, [i in linear for i in range(len(operands))])
+    return [*totals, *sums, *own], [*(0 for _ in totals), *(1 for _ in (*sums, *own))]
+
+
+def _split(flat: Sequence, *counts: int) -> Any:
+    """Consecutive parts of a list, the last one being the rest."""
+    bounds = np.cumsum([0, *counts])
+    return (*(list(flat[a:b]) for a, b in pairwise(bounds)), list(flat[bounds[-1] :]))
+
+
+for _primitive in (each_p, pairs_p):
+    _primitive.multiple_results = True
+    _primitive.def_impl(partial(expanded, _primitive))
+    _primitive.def_abstract_eval(partial(_abstract, _primitive))
+    mlir.register_lowering(_primitive, mlir.lower_fun(partial(expanded, _primitive), multiple_results=True))
+    ad.primitive_jvps[_primitive] = partial(_jvp, _primitive)
+    ad.primitive_transposes[_primitive] = partial(_transpose, _primitive)
+    batching.primitive_batchers[_primitive] = partial(_batch, _primitive)
