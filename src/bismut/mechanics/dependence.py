@@ -76,7 +76,7 @@ def _reached(jaxpr, marks: list[bool], steps: list[str] | None = None) -> list[b
             "checkpoint",
         )
         layout = equation.params.get("layout") if equation.primitive in (each_p, pairs_p) else None
-        if layout is not None:  # a loop over items that do not know of each other
+        if layout is not None and inner is not None:  # a loop over items that do not know of each other
             outputs = layout.joined(_reached(inner.jaxpr, layout.spread(inputs), steps))
         else:
             outputs = _reached(getattr(inner, "jaxpr", inner), inputs, steps) if called else [True] * len(equation.outvars)
