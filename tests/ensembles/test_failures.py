@@ -57,7 +57,7 @@ def test_counts_drop_when_trajectories_fail():
 
 
 def test_the_others_do_not_notice():
-    """The final states of those that finish are the bits of a run without the ones that fail."""
+    """The final states of those that finish are those of a run without the ones that fail, to the round-off of another program."""
     finished = [i for i in range(N) if i not in steps_of(whole())]
     q = np.asarray(whole().final.q)
     assert np.isfinite(q[finished]).all()

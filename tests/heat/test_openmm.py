@@ -17,7 +17,7 @@ KT = 2.0
 
 
 def openmm_energies(forces, count, places, step, friction, records, stride, seed):
-    """Potential energies of unit masses after every stride, following twenty strides to settle."""
+    """Potential energies of unit masses after every stride, following two hundred strides to settle."""
     system = openmm.System()
     for _ in range(count):
         system.addParticle(1.0)

@@ -1,7 +1,7 @@
 """Products A × B of different spaces and powers A^K of one.
 
 A point of A * B is a tuple (a, b). A point of A ** K is a point of A whose arrays have a leading axis of length K, so that K bodies are
-arrays, not K Python objects. Every verb acts factor by factor.
+arrays, not K Python objects. Every verb acts factor by factor. A product of groups is a group; of other spaces it is a space and no more.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,16 @@ def product(a: Space, b: Space) -> "Product":
 
 
 @dataclass(frozen=True)
-class Product(Group):
+class Product(Space):
     """A × B × ... Points, velocities and momenta are tuples, one entry per factor."""
 
     factors: tuple[Space, ...]
+
+    def __new__(cls, factors: tuple[Space, ...]):
+        return object.__new__(ProductGroup if all(isinstance(factor, Group) for factor in factors) else Product)
+
+    def __getnewargs__(self):  # of copies
+        return (self.factors,)
 
     def using(self, retraction):
         return Product(tuple(factor.using(retraction) for factor in self.factors))
@@ -54,38 +60,6 @@ class Product(Group):
 
     def right_rotation(self, q, axis):
         return tuple(factor.right_rotation(part, axis) for factor, part in zip(self.factors, q, strict=True))
-
-    def tau(self, x):
-        return self._each("tau", x)
-
-    def tau_inv(self, g):
-        return self._each("tau_inv", g)
-
-    def dtau_inv(self, x, y):
-        return self._each("dtau_inv", x, y)
-
-    def dtau_inv_adjoint(self, x, mu):
-        return self._each("dtau_inv_adjoint", x, mu)
-
-    def multiply(self, g, h):
-        return self._each("multiply", g, h)
-
-    def inverse(self, g):
-        return self._each("inverse", g)
-
-    def Ad(self, g, x):
-        return self._each("Ad", g, x)
-
-    def Ad_star(self, g, mu):
-        return self._each("Ad_star", g, mu)
-
-    def bracket(self, x, y):
-        return self._each("bracket", x, y)
-
-    def ad_star(self, x, mu):
-        return self._each("ad_star", x, mu)
-
-    # A factor need not be a group: these are asked of the factors, not derived from τ.
 
     def move(self, q, velocity, time=1.0):
         return self._each("move", q, velocity, (time,) * len(self.factors))
@@ -125,11 +99,18 @@ class Product(Group):
 
 
 @dataclass(frozen=True)
-class Power(Group):
+class Power(Space):
     """A^K, batched: every array of a point, velocity or momentum of A gains a leading axis of length K."""
 
-    base: Any  # a Space; a Group wherever a verb of groups is used
+    base: Any  # a Space; a Group for a PowerGroup
     count: int
+
+    def __new__(cls, base: Any, count: int):
+        del count
+        return object.__new__(PowerGroup if isinstance(base, Group) else Power)
+
+    def __getnewargs__(self):  # of copies
+        return self.base, self.count
 
     def __post_init__(self):
         if not isinstance(self.count, int) or self.count < 1:
@@ -165,36 +146,6 @@ class Power(Group):
     def right_rotation(self, q, axis):
         return self._all(lambda a: self.base.right_rotation(a, axis), q)
 
-    def tau(self, x):
-        return self._all(self.base.tau, x)
-
-    def tau_inv(self, g):
-        return self._all(self.base.tau_inv, g)
-
-    def dtau_inv(self, x, y):
-        return self._all(self.base.dtau_inv, x, y)
-
-    def dtau_inv_adjoint(self, x, mu):
-        return self._all(self.base.dtau_inv_adjoint, x, mu)
-
-    def multiply(self, g, h):
-        return self._all(self.base.multiply, g, h)
-
-    def inverse(self, g):
-        return self._all(self.base.inverse, g)
-
-    def Ad(self, g, x):
-        return self._all(self.base.Ad, g, x)
-
-    def Ad_star(self, g, mu):
-        return self._all(self.base.Ad_star, g, mu)
-
-    def bracket(self, x, y):
-        return self._all(self.base.bracket, x, y)
-
-    def ad_star(self, x, mu):
-        return self._all(self.base.ad_star, x, mu)
-
     def move(self, q, velocity, time=1.0):
         return self._all(lambda a, v: self.base.move(a, v, time), q, velocity)
 
@@ -229,6 +180,74 @@ class Power(Group):
 
     def __repr__(self):
         return f"({self.base}) ** {self.count}" if isinstance(self.base, Product) else f"{self.base} ** {self.count}"
+
+
+class ProductGroup(Product, Group):
+    """G × H × ... with the verbs of a group, factor by factor; move, subtract and what follows from them are those of the factors."""
+
+    def tau(self, x):
+        return self._each("tau", x)
+
+    def tau_inv(self, g):
+        return self._each("tau_inv", g)
+
+    def dtau_inv(self, x, y):
+        return self._each("dtau_inv", x, y)
+
+    def dtau_inv_adjoint(self, x, mu):
+        return self._each("dtau_inv_adjoint", x, mu)
+
+    def multiply(self, g, h):
+        return self._each("multiply", g, h)
+
+    def inverse(self, g):
+        return self._each("inverse", g)
+
+    def Ad(self, g, x):
+        return self._each("Ad", g, x)
+
+    def Ad_star(self, g, mu):
+        return self._each("Ad_star", g, mu)
+
+    def bracket(self, x, y):
+        return self._each("bracket", x, y)
+
+    def ad_star(self, x, mu):
+        return self._each("ad_star", x, mu)
+
+
+class PowerGroup(Power, Group):
+    """G^K with the verbs of a group, one factor after the other."""
+
+    def tau(self, x):
+        return self._all(self.base.tau, x)
+
+    def tau_inv(self, g):
+        return self._all(self.base.tau_inv, g)
+
+    def dtau_inv(self, x, y):
+        return self._all(self.base.dtau_inv, x, y)
+
+    def dtau_inv_adjoint(self, x, mu):
+        return self._all(self.base.dtau_inv_adjoint, x, mu)
+
+    def multiply(self, g, h):
+        return self._all(self.base.multiply, g, h)
+
+    def inverse(self, g):
+        return self._all(self.base.inverse, g)
+
+    def Ad(self, g, x):
+        return self._all(self.base.Ad, g, x)
+
+    def Ad_star(self, g, mu):
+        return self._all(self.base.Ad_star, g, mu)
+
+    def bracket(self, x, y):
+        return self._all(self.base.bracket, x, y)
+
+    def ad_star(self, x, mu):
+        return self._all(self.base.ad_star, x, mu)
 
 
 def _kind(q) -> str:
