@@ -1,0 +1,62 @@
+"""sin, cos and tan.
+
+x = n π/2 + r:     sin x = ± sin r or ± cos r,     tan x = tan r or −1 / tan r
+
+sin r = r + r³ S(r²),     cos r = 1 − r²/2 + r⁴ C(r²)     on |r| ≤ π/4
+"""
+
+from __future__ import annotations
+
+from bismut.engines.native.elementary.formula import Bits, Real, fma, polynomial, where
+from bismut.engines.native.elementary.reduction import quarter_turns
+from bismut.engines.native.elementary.twofold import Twofold, exact_product, ordered_sum, quotient
+
+# (sin √z / √z − 1) / z and (cos √z − 1 + z/2) / z², interpolated in the six Chebyshev points of [0, 1.001 (π/4)²] with 70 digits.
+_SINE = (-0.16666666666666666, 0.008333333333330936, -0.00019841269836740532, 2.7557316093198404e-06, -2.5051129896450185e-08, 1.5917988979397435e-10)
+_COSINE = (0.041666666666666664, -0.0013888888888887389, 2.48015872987544e-05, -2.755731726587808e-07, 2.087614504941318e-09, -1.138254464534925e-11)
+
+
+def sin(x: Real) -> Real:
+    n, r, rest = quarter_turns(x, fine=False)
+    return where(x.equals(0.0), x, _turned(n, r, rest))  # −0 stays −0
+
+
+def cos(x: Real) -> Real:
+    n, r, rest = quarter_turns(x, fine=False)
+    return _turned(n + 1, r, rest)
+
+
+def tan(x: Real) -> Real:
+    n, r, rest = quarter_turns(x, fine=True)
+    assert rest is not None
+    s, c = _sine(r, rest), _cosine(r, rest)
+    odd = n.odd()
+    above = where(odd, c[0], s[0]), where(odd, c[1], s[1])
+    below = where(odd, -s[0], c[0]), where(odd, -s[1], c[1])
+    return where(abs(x) < 2.0**-500, x, quotient(above, below)[0])  # the rest of a subnormal quotient is lost; −0 stays −0
+
+
+def _turned(n: Bits, r: Real, rest: Real | None) -> Real:
+    """sin(n π/2 + r)."""
+    s, s_rest = _sine(r, rest)
+    c, c_rest = _cosine(r, rest)
+    size = where(n.odd(), c + c_rest, s + s_rest)
+    return (size.bits() ^ ((n & 2) << 62)).real()
+
+
+def _sine(r: Real, rest: Real | None) -> Twofold:
+    z = r * r
+    tail = polynomial(z, _SINE)
+    return (r, (r * z) * tail) if rest is None else ordered_sum(r, fma(r * z, tail, rest))
+
+
+def _cosine(r: Real, rest: Real | None) -> Twofold:
+    """1 − r²/2 first, its rounding carried along, so that cos 0 is 1 and no cosine exceeds it."""
+    if rest is None:
+        half = r * -0.5
+        main = fma(half, r, 1.0)
+        z = r * r
+        return main, fma(z * z, polynomial(z, _COSINE), fma(half, r, 1.0 - main))
+    z, e = exact_product(r, r)
+    main, lost = ordered_sum(z.lift(1.0), z * -0.5)
+    return ordered_sum(main, fma(z * z, polynomial(z, _COSINE), lost) - fma(r, rest, e * 0.5))
