@@ -56,14 +56,19 @@ def compiled(name: str, width: int, fused: bool = True, dtype: str = "float64") 
     return call
 
 
+@cache
+def _exact_value(name: str, *inputs: float) -> mpmath.mpf:
+    with mpmath.workprec(220):
+        return (_EXACT.get(name) or getattr(mpmath, name))(*map(mpmath.mpf, inputs))
+
+
 def errors(name: str, results: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
     """|result − exact| in units of the last place of the exact value; an overflow to the right infinity is no error, any other infinity is."""
-    exact = _EXACT.get(name) or getattr(mpmath, name)
     kind = np.finfo(results.dtype)
     found = np.empty(results.size)
     with mpmath.workprec(220):
         for i, result in enumerate(results):
-            value = exact(*(mpmath.mpf(float(x[i])) for x in inputs))
+            value = _exact_value(name, *(float(x[i]) for x in inputs))
             place = max(int(mpmath.floor(mpmath.log(abs(value), 2))) if value else kind.minexp, kind.minexp) - kind.nmant
             if not np.isfinite(result):
                 beyond = abs(value) >= mpmath.mpf(float(kind.max)) + mpmath.mpf(2) ** (kind.maxexp - kind.nmant - 3)

@@ -15,16 +15,19 @@ from llvmlite import ir
 
 from bismut.engines.native.code import Code, Value
 from bismut.engines.native.elementary.apart import apart
+from bismut.engines.native.elementary.area import acosh, asinh, atanh
+from bismut.engines.native.elementary.error_function import erf, erfc
 from bismut.engines.native.elementary.exponential import exp, exp2, expm1, logistic
 from bismut.engines.native.elementary.formula import Real
 from bismut.engines.native.elementary.hyperbolic import cosh, sinh, tanh
 from bismut.engines.native.elementary.inverse import acos, asin, atan, atan2
+from bismut.engines.native.elementary.inverse_error_function import erf_inv
 from bismut.engines.native.elementary.logarithm import log, log1p
 from bismut.engines.native.elementary.power import cbrt, pow
 from bismut.engines.native.elementary.trigonometric import cos, sin, tan
 
 _IN_PLACE = {"sin": sin, "cos": cos, "exp": exp, "exp2": exp2, "log": log}  # short; and where both are wanted, what they share is computed once
-_FORMULAS = (tan, expm1, logistic, log1p, pow, cbrt, sinh, cosh, tanh, asin, acos, atan, atan2)
+_FORMULAS = (tan, expm1, logistic, log1p, pow, cbrt, sinh, cosh, tanh, asin, acos, atan, atan2, asinh, acosh, atanh, erf, erfc, erf_inv)
 _CALLED = {formula.__name__: formula for formula in _FORMULAS}
 
 

@@ -14,8 +14,8 @@ from bismut.engines.native.code import Code
 from bismut.engines.native.elementary.formula import Real
 
 
-def apart(name: str, body: Callable[..., Sequence[Real]], results: int, *inputs: Real) -> list[Real]:
-    """body(*inputs), whose `results` reals are computed by an internal function of the module."""
+def apart(name: str, body: Callable[..., Sequence[Real]], results: int, *inputs: Real, keep: bool = False) -> list[Real]:
+    """body(*inputs), whose `results` reals are computed by an internal function of the module, which stays one if `keep`."""
     code = inputs[0].code
     kind = inputs[0].value.type
     full = f"elementary.{name}.v{code.width}" + ("" if code.fused else ".unfused")
@@ -25,6 +25,8 @@ def apart(name: str, body: Callable[..., Sequence[Real]], results: int, *inputs:
         function = ir.Function(module, ir.FunctionType(ir.LiteralStructType([kind] * results), [kind] * len(inputs)), full)
         function.linkage = "internal"
         function.attributes.add("nounwind")
+        if keep:
+            function.attributes.add("noinline")
         inner = Code(ir.IRBuilder(function.append_basic_block("start")), code.width, code.fused)
         outputs = body(*(Real(inner, argument) for argument in function.args))
         packed = ir.Constant(function.function_type.return_type, ir.Undefined)

@@ -48,10 +48,16 @@ def exp2(x: Real) -> Real:
 
 def exp_twofold(x: Twofold) -> Real:
     """e to the x₀ + x₁, |x₁| ≪ 1."""
+    raised, main, lost = exp_parts(x)
+    return scaled(raised, main + lost)
+
+
+def exp_parts(x: Twofold) -> tuple[Bits, Real, Real]:
+    """n + 2046 in the lowest bits, and eʳ as a sum of two numbers."""
     raised, n = nearest(x[0] * LOG2_E)
     r, rest = reduced(n, x)
     main, lost = ordered_sum(r.lift(1.0), r)
-    return scaled(raised, main + (lost + fma(r * r, polynomial(r, _EXPONENTIAL), rest)))
+    return raised, main, lost + fma(r * r, polynomial(r, _EXPONENTIAL), rest)
 
 
 def expm1(x: Real) -> Real:
@@ -68,10 +74,8 @@ def expm1(x: Real) -> Real:
 def logistic(x: Real) -> Real:
     """1 / (1 + t) or t / (1 + t) with t = e^−|x|, a sum of two numbers."""
     inside = (-abs(x)).at_least(-760.0)
-    raised, n = nearest(inside * LOG2_E)
-    r, rest = reduced(n, (inside, x.lift(0.0)))
-    main, lost = ordered_sum(r.lift(1.0), r)
-    main, lost = ordered_sum(main, lost + fma(r * r, polynomial(r, _EXPONENTIAL), rest))
+    raised, main, lost = exp_parts((inside, x.lift(0.0)))
+    main, lost = ordered_sum(main, lost)
     t = scaled(raised, main), scaled(raised, lost)
     below, carried = ordered_sum(x.lift(1.0), t[0])
     negative = x < 0.0

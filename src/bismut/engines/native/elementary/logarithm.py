@@ -55,9 +55,11 @@ def log1p(x: Real) -> Real:
     return where(abs(x) < 2.0**-54, x, _at_the_ends(1.0 + x, size))
 
 
-def log_corrected(x: Real, correction: Real | None) -> Real:
-    """log x + correction for a positive, finite x."""
+def log_corrected(x: Real, correction: Real | None, doublings: Real | None = None) -> Real:
+    """log(2ʲ x) + correction for a positive, finite x and a number j of doublings."""
     k, m = split(x)
+    if doublings is not None:
+        k = k + doublings
     f = m - 1.0
     s = f / (2.0 + f)
     z = s * s

@@ -8,6 +8,7 @@ matter for it (Payne and Hanek): no double lies nearer than 2^-62 to a multiple 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -33,18 +34,24 @@ _DIGITS = int(
 )
 
 
-def quarter_turns(x: Real, fine: bool) -> tuple[Bits, Real, Real | None]:
-    """n modulo 4 in the two lowest bits, r, and r' if asked for (`fine`) or needed because nothing is fused."""
+Turned = tuple[Bits, Real, Real | None]  # n modulo 4 in the two lowest bits, r, and r' if it was wanted
+
+
+def with_turns(name: str, x: Real, formula: Callable[[Bits, Real, Real | None], Real], fine: bool) -> Real:
+    """formula(n, r, r'), r' if asked for (`fine`) or needed because nothing is fused.
+
+    Large angles come last: all before is straight code, of which sin and cos of one angle share what is the same.
+    """
+    large = abs(x) > (_LARGE if x.code.fused else _LARGE_UNFUSED)
+    usual = formula(*_small_angles(x, fine))
+    return rarely(large, [usual], lambda: apart(f"{name}_of_large", lambda y: [formula(*_large_angles(y, fine))], 1, x, keep=True))[0]
+
+
+def _small_angles(x: Real, fine: bool) -> Turned:
     turns = fma(x, _TWO_OVER_PI, _MAGIC)
     n = turns - _MAGIC
     r, rest = _subtracted(x, n) if x.code.fused else _subtracted_unfused(x, n)
-    fine = fine or not x.code.fused
-    large = abs(x) > (_LARGE if x.code.fused else _LARGE_UNFUSED)
-    if fine:
-        turns, r, rest = rarely(large, (turns, r, rest), lambda: apart("quarter_turns", _all_lanes, 3, x))
-        return turns.bits(), r, rest
-    turns, r = rarely(large, (turns, r), lambda: apart("quarter_turns", _all_lanes, 3, x)[:2])
-    return turns.bits(), r, None
+    return turns.bits(), r, rest if fine or not x.code.fused else None
 
 
 def _subtracted(x: Real, n: Real) -> tuple[Real, Real]:
@@ -64,8 +71,8 @@ def _subtracted_unfused(x: Real, n: Real) -> tuple[Real, Real]:
     return exact_sum(third, (e2 + e3) - n * _HALF_PI_SHORT[3])
 
 
-def _all_lanes(x: Real) -> tuple[Real, Real, Real]:
-    """The same for large angles, lane after lane."""
+def _large_angles(x: Real, fine: bool) -> Turned:
+    """The same lane after lane, for angles of any size."""
     code, builder = x.code, x.code.builder
     results: list[Value] = [ir.Constant(x.value.type, ir.Undefined)] * 3
     one = _large_angle(builder.module, code.fused)
@@ -75,7 +82,7 @@ def _all_lanes(x: Real) -> tuple[Real, Real, Real]:
         results = [builder.insert_element(vector, builder.extract_value(returned, i), place) for i, vector in enumerate(results)]
     nothing = x - x  # NaN for an infinite angle
     turns, r, rest = (Real(code, vector) for vector in results)
-    return turns, r + nothing, rest + nothing
+    return turns.bits(), r + nothing, rest + nothing if fine or not code.fused else None
 
 
 def _large_angle(module: ir.Module, fused: bool) -> ir.Function:

@@ -8,7 +8,7 @@ sin r = r + r³ S(r²),     cos r = 1 − r²/2 + r⁴ C(r²)     on |r| ≤ π/
 from __future__ import annotations
 
 from bismut.engines.native.elementary.formula import Bits, Real, fma, polynomial, where
-from bismut.engines.native.elementary.reduction import quarter_turns
+from bismut.engines.native.elementary.reduction import with_turns
 from bismut.engines.native.elementary.twofold import Twofold, exact_product, ordered_sum, quotient
 
 # (sin √z / √z − 1) / z and (cos √z − 1 + z/2) / z², interpolated in the six Chebyshev points of [0, 1.001 (π/4)²] with 70 digits.
@@ -17,26 +17,27 @@ _COSINE = (0.041666666666666664, -0.0013888888888887389, 2.48015872987544e-05, -
 
 
 def sin(x: Real) -> Real:
-    n, r, rest = quarter_turns(x, fine=False)
-    return where(x.equals(0.0), x, _turned(n, r, rest))  # −0 stays −0
+    return where(x.equals(0.0), x, with_turns("sin", x, _sine_of, fine=False))  # −0 stays −0
 
 
 def cos(x: Real) -> Real:
-    n, r, rest = quarter_turns(x, fine=False)
-    return _turned(n + 1, r, rest)
+    return with_turns("cos", x, lambda n, r, rest: _sine_of(n + 1, r, rest), fine=False)
 
 
 def tan(x: Real) -> Real:
-    n, r, rest = quarter_turns(x, fine=True)
-    assert rest is not None
+    # The rest of a subnormal quotient is lost; −0 stays −0.
+    return where(abs(x) < 2.0**-500, x, with_turns("tan", x, _tangent_of, fine=True))
+
+
+def _tangent_of(n: Bits, r: Real, rest: Real | None) -> Real:
     s, c = _sine(r, rest), _cosine(r, rest)
     odd = n.odd()
     above = where(odd, c[0], s[0]), where(odd, c[1], s[1])
     below = where(odd, -s[0], c[0]), where(odd, -s[1], c[1])
-    return where(abs(x) < 2.0**-500, x, quotient(above, below)[0])  # the rest of a subnormal quotient is lost; −0 stays −0
+    return quotient(above, below)[0]
 
 
-def _turned(n: Bits, r: Real, rest: Real | None) -> Real:
+def _sine_of(n: Bits, r: Real, rest: Real | None) -> Real:
     """sin(n π/2 + r)."""
     s, s_rest = _sine(r, rest)
     c, c_rest = _cosine(r, rest)

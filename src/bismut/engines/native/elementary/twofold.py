@@ -7,7 +7,7 @@ What a formula would lose by rounding is carried along in a second number; 106 b
 
 from __future__ import annotations
 
-from bismut.engines.native.elementary.formula import Real, fma
+from bismut.engines.native.elementary.formula import Real, fma, where
 
 Twofold = tuple[Real, Real]
 
@@ -61,7 +61,7 @@ def quotient(a: Twofold, b: Twofold) -> Twofold:
 
 
 def root(a: Twofold) -> Twofold:
-    """√a for a > 0: s = √a₀, then (a − s²) / 2s."""
+    """√a: s = √a₀, then (a − s²) / 2s."""
     s = a[0].sqrt()
     p, e = exact_product(s, s)
-    return ordered_sum(s, (((a[0] - p) - e) + a[1]) * 0.5 / s)
+    return ordered_sum(s, (((a[0] - p) - e) + a[1]) * 0.5 / where(s.equals(0.0), 1.0, s))
