@@ -2,7 +2,8 @@
 
     a * b + c     means     code.add(code.mul(a, b), c),     each operation rounded by itself
 
-Reals here are float64. A plain number in a formula stands for itself in every lane; `fma` is written where a product is to be fused with a sum.
+Reals are float64, or float32 where a formula says so. A plain number in a formula stands for itself in every lane; `fma` is written where a product
+is to be fused with a sum.
 """
 
 from __future__ import annotations
@@ -40,14 +41,16 @@ class Mask:
 
 
 class Bits:
-    """The 64 bits of every lane; sums and differences are modulo 2^64, shifts fill with zeros."""
+    """The 64 or 32 bits of every lane; sums and differences are modulo 2^64 or 2^32, shifts fill with zeros."""
 
     def __init__(self, code: Code, value: Value):
         self.code, self.value = code, value
 
     def _with(self, name: str, other: Bits | int) -> Bits:
-        right = other.value if isinstance(other, Bits) else self.code.constant(other, np.int64)
-        return Bits(self.code, getattr(self.code.builder, name)(self.value, right))
+        return Bits(self.code, getattr(self.code.builder, name)(self.value, self.lift(other).value))
+
+    def lift(self, other: Bits | int) -> Bits:
+        return other if isinstance(other, Bits) else Bits(self.code, ir.Constant(self.value.type, [other] * self.code.width))
 
     def __add__(self, other: Bits | int) -> Bits:
         return self._with("add", other)
@@ -56,7 +59,7 @@ class Bits:
         return self._with("sub", other)
 
     def __rsub__(self, other: int) -> Bits:
-        return Bits(self.code, self.code.constant(other, np.int64)) - self
+        return self.lift(other) - self
 
     def __and__(self, other: Bits | int) -> Bits:
         return self._with("and_", other)
@@ -74,21 +77,20 @@ class Bits:
         return self._with("lshr", other)
 
     def odd(self) -> Mask:
-        zero = self.code.constant(0, np.int64)
-        return Mask(self.code, self.code.builder.icmp_unsigned("!=", (self & 1).value, zero))
+        return Mask(self.code, self.code.builder.icmp_unsigned("!=", (self & 1).value, self.lift(0).value))
 
     def real(self) -> Real:
         return Real(self.code, self.code.reals(self.value))
 
 
 class Real:
-    """A float64 in every lane."""
+    """A float64 or float32 in every lane."""
 
     def __init__(self, code: Code, value: Value):
         self.code, self.value = code, value
 
     def lift(self, other: Real | float) -> Real:
-        return other if isinstance(other, Real) else Real(self.code, self.code.constant(other, np.float64))
+        return other if isinstance(other, Real) else Real(self.code, ir.Constant(self.value.type, [float(other)] * self.code.width))
 
     def __add__(self, other: Real | float) -> Real:
         return Real(self.code, self.code.add(self.value, self.lift(other).value))
@@ -143,8 +145,8 @@ class Real:
 
     def negative(self) -> Mask:
         """Whether the sign bit is set, as it is for −0."""
-        zero = self.code.constant(0, np.int64)
-        return Mask(self.code, self.code.builder.icmp_signed("<", self.bits().value, zero))
+        bits = self.bits()
+        return Mask(self.code, self.code.builder.icmp_signed("<", bits.value, bits.lift(0).value))
 
     def at_most(self, bound: Real | float) -> Real:
         """The smaller of the two; NaN stays NaN."""
@@ -165,6 +167,12 @@ class Real:
     def bits(self) -> Bits:
         return Bits(self.code, self.code.bits(self.value))
 
+    def widened(self) -> Real:
+        return Real(self.code, self.code.builder.fpext(self.value, self.code.vector(np.float64)))
+
+    def narrowed(self) -> Real:
+        return Real(self.code, self.code.builder.fptrunc(self.value, self.code.vector(np.float32)))
+
 
 def fma(a: Real, b: Real | float, c: Real | float) -> Real:
     """a b + c, rounded once."""
@@ -172,10 +180,10 @@ def fma(a: Real, b: Real | float, c: Real | float) -> Real:
 
 
 def where(condition: Mask, yes: Real | float, no: Real | float) -> Real:
-    like = yes if isinstance(yes, Real) else no
-    if not isinstance(like, Real):
-        like = Real(condition.code, None)
-    return Real(condition.code, condition.code.select(condition.value, like.lift(yes).value, like.lift(no).value))
+    """One or the other; two plain numbers are float64."""
+    code = condition.code
+    like = next((side for side in (yes, no) if isinstance(side, Real)), None) or Real(code, code.constant(0.0, np.float64))
+    return Real(code, code.select(condition.value, like.lift(yes).value, like.lift(no).value))
 
 
 def polynomial(x: Real, coefficients: Sequence[float]) -> Real:

@@ -119,8 +119,8 @@ def _fraction(module: ir.Module, builder: ir.IRBuilder, bits: Value) -> tuple[Va
     i64, i128 = ir.IntType(64), ir.IntType(128)
     wide = lambda value: builder.zext(value, i128)
     exponent = builder.and_(builder.lshr(bits, i64(52)), i64(0x7FF))
-    # Lanes that need nothing pass through here too; from 2^16 on the place in the table is not negative.
-    exponent = builder.select(builder.icmp_unsigned("<", exponent, i64(1039)), i64(1039), exponent)
+    # Lanes that need nothing pass through here too; from 1 on the place in the table is not negative.
+    exponent = builder.select(builder.icmp_unsigned("<", exponent, i64(1023)), i64(1023), exponent)
     mantissa = builder.or_(builder.and_(bits, i64(2**52 - 1)), i64(2**52))
     # x = mantissa 2^(exponent − 1075): digits of 2/π worth 4 or more after this shift only add to j. 64 zeros stand before the point.
     start = builder.sub(exponent, i64(1075 + 2 - 64))
