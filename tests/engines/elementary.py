@@ -78,6 +78,22 @@ def errors(name: str, results: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
     return found
 
 
+@cache
+def near_quarter_turns() -> list[float]:
+    """m 2ᵉ, m < 2^53, nearest to a multiple of π/2 for some e: m is a denominator of the continued fraction of 2ᵉ / (π/2)."""
+    nearest = []
+    with mpmath.workprec(1400):
+        for exponent in range(-50, 971, 30):
+            rest, before, m = mpmath.mpf(2) ** exponent * 2 / mpmath.pi, 1, 0
+            while True:
+                digit = int(mpmath.floor(rest))
+                if digit * m + before >= 2**53:
+                    break
+                before, m, rest = m, digit * m + before, 1 / (rest - digit)
+            nearest.append(float(m * mpmath.mpf(2) ** exponent))
+    return nearest
+
+
 def points(name: str, number: int, seed: int = 0) -> tuple[np.ndarray, ...]:
     """About 5 `number` inputs: all exponents, common sizes, and the places where the function is hard."""
     random = np.random.default_rng(seed)
@@ -86,17 +102,9 @@ def points(name: str, number: int, seed: int = 0) -> tuple[np.ndarray, ...]:
     wide, near = sign() * powers(-1074, 1024), sign() * powers(-40, 6)
     if name in ("sin", "cos", "tan"):
         turns = random.integers(1, 2**28, number) * (np.pi / 2)
-        # 6381956970095103 2^797 is the double nearest to a multiple of π/2.
-        hard = [
-            6381956970095103 * 2.0**797,
-            2.0**30,
-            np.nextafter(2.0**30, np.inf),
-            2.0**20,
-            np.nextafter(2.0**20, np.inf),
-            1e22,
-            1e300,
-            np.finfo(float).max,
-        ]
+        # 6381956970095103 2^797 is the double nearest of all to a multiple of π/2; at 2^30 and 2^20 the reduction changes.
+        hard = [6381956970095103 * 2.0**797, 2.0**30, np.nextafter(2.0**30, np.inf), 2.0**20, np.nextafter(2.0**20, np.inf), np.finfo(float).max]
+        hard += near_quarter_turns()
         return (np.concatenate([wide, near, random.uniform(-8, 8, number), turns, np.arange(1, number) * (np.pi / 4), hard]),)
     if name in ("exp", "exp2", "expm1", "sinh", "cosh", "tanh", "logistic"):
         ends = random.uniform(-1080, 1026, number) if name == "exp2" else random.uniform(-750, 712, number)
