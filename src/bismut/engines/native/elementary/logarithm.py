@@ -50,9 +50,8 @@ def log(x: Real) -> Real:
 
 def log1p(x: Real) -> Real:
     """log(u + c) with u = 1 + x rounded and c what was lost."""
-    u, c = exact_sum(x.lift(1.0), x.at_most(2.0**1000))
-    size = where(x > 2.0**999, log_corrected(x, None), log_corrected(u, c / u))
-    return where(abs(x) < 2.0**-54, x, _at_the_ends(1.0 + x, size))
+    u, c = exact_sum(x.lift(1.0), x)
+    return where(abs(x) < 2.0**-54, x, _at_the_ends(u, log_corrected(u, c / u)))
 
 
 def log_corrected(x: Real, correction: Real | None, doublings: Real | None = None) -> Real:
