@@ -26,7 +26,7 @@ from bismut.ensembles import (
     trajectory,
     work,
 )
-from bismut.findings import explain, symplectic_defect, verify
+from bismut.findings import check_space, explain, symplectic_defect, verify
 from bismut.flows import (
     ABOBA,
     BAOAB,
@@ -130,6 +130,7 @@ __all__ = [
     "autocorrelation",
     "average",
     "body",
+    "check_space",
     "dipoles",
     "discrete_symplectic_form",
     "end_momenta",

@@ -36,11 +36,12 @@ class Liar(bm.EulerMaruyama):
 def test_a_false_claim_fails_and_the_same_scheme_without_it_does_not():
     lying, honest = verify(Liar(central()), order=False), verify(bm.EulerMaruyama(central()), order=False)
     laws = ("symplectic defect", "phase volume", "momentum map 'turn'")
+    unmeasured = ("orders",)
     assert not lying.ok
-    assert held(lying) == {**dict.fromkeys(laws, False), "solve": True}
+    assert held(lying) == {**dict.fromkeys(laws, False), "solve": True, **dict.fromkeys(unmeasured)}
     assert "✗ symplectic defect" in str(lying)
     assert honest.ok
-    assert held(honest) == {**dict.fromkeys(laws, None), "solve": True}
+    assert held(honest) == {**dict.fromkeys(laws, None), "solve": True, **dict.fromkeys(unmeasured)}
     assert "not claimed" in honest["symplectic defect"].words
     for law in laws:
         assert honest[law].measured == lying[law].measured > 1e-5
@@ -77,3 +78,9 @@ def test_explain_says_where_a_force_acts():
     assert "at the start of the step" in bm.explain(bm.VariationalEuler(damped))
     assert "with the velocity of the step" in bm.explain(bm.Verlet(damped))
     assert "symplectic" not in bm.explain(bm.Verlet(damped))
+
+
+def test_explain_counts_the_freedom_that_constraints_leave():
+    sphere = bm.mechanical(bm.Euclidean(3), mass=1.0, potential=lambda q: q[2], constraint=lambda q: jnp.array([q @ q - 1]))
+    assert "2 degrees of freedom (3 less 1 constraint), 0 Wiener processes" in bm.explain(bm.VariationalEuler(sphere))
+    assert ": 2 degrees of freedom, 2 Wiener processes" in bm.explain(bm.VariationalEuler(central()))

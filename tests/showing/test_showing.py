@@ -12,7 +12,7 @@ from bismut.ensembles.observers.report import Report
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.plan import Plan
 from bismut.ensembles.result import Provenance, Result
-from bismut.findings.verify import Finding
+from bismut.findings import Finding
 from bismut.findings.verify import Report as Findings
 from bismut.gallery import entry
 from bismut.showing import Words, brief, called

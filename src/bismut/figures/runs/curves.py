@@ -34,6 +34,23 @@ def caption(words: str) -> str:
     return textwrap.fill(words, 84)
 
 
+def survivors(data: Any) -> str:
+    """A mark for what is over fewer trajectories than were run: how many, of how many. Empty where all are counted."""
+    asked, counted, failed = (np.asarray(data.attrs.get(name, 0)) for name in ("asked", "counted", "failed"))
+    if not failed.any():
+        return ""
+    if failed.ndim == 0:
+        return f"⚠ over {int(counted)} of {int(asked)} trajectories: {int(failed)} failed"
+    return f"⚠ {int(failed.sum())} of {int(asked.sum())} trajectories failed; over {int(counted.min())} at worst"
+
+
+def mark_survivors(figure: Any, data: Any) -> None:
+    """Write the mark into the picture, in a colour that no curve has."""
+    words = survivors(data)
+    if words:
+        figure.text(0.5, 0.0, words, ha="center", va="top", fontsize=11, weight="bold", color="#B00020")
+
+
 def note(axis: Any, shown: int, array: Any, words: str) -> None:
     """The caption: how the run was made, and what was left out."""
     total = int(np.prod(np.shape(array)[1:]))
@@ -55,7 +72,7 @@ def series(figure: Any, name: str, data: Any, words: str, called: Mapping[str, A
             axis.plot(time, columns(data[edge])[0][:, 0], color="0.55", lw=0.9, ls=":", label="least and largest" if edge == "min" else None)
     axis.set_xlabel("time t")
     axis.set_ylabel(f"mean {title_of(name, called)} ± 2 standard errors")
-    _steady(axis, mean)
+    _steady(axis, mean, np.concatenate([columns(data[edge])[0] for edge in ("min", "max")]))
     axis.legend(loc="best")
     note(axis, len(labels), data["mean"], words)
 
@@ -94,11 +111,16 @@ def levels(figure: Any, name: str, data: Any, words: str, called: Mapping[str, A
     note(axis, len(labels), data["quantile"], words)
 
 
-def _steady(axis: Any, mean: np.ndarray) -> None:
-    """Something conserved is drawn as a line, not as a magnified picture of its round-off."""
-    middle, spread = float(np.nanmean(mean)), float(np.nanmax(mean) - np.nanmin(mean))
-    low, high = axis.get_ylim()
-    if spread < 1e-9 * max(1.0, abs(middle)) and high - low < 1e-6 * max(1.0, abs(middle)):
+def _steady(axis: Any, mean: np.ndarray, extremes: np.ndarray) -> None:
+    """Something conserved is drawn as a line, not as a magnified picture of its round-off.
+
+    Of one number the spread is that of all values of all trajectories; of several, the largest of any of them. A mean can stand still while
+    trajectories part, so the drift of the mean says nothing.
+    """
+    middle, low, high = float(np.nanmean(mean)), np.nanmin(extremes, 0), np.nanmax(extremes, 0)
+    spread = float((high - low).max())
+    bottom, top = axis.get_ylim()
+    if spread < 1e-9 * max(1.0, abs(middle)) and top - bottom < 1e-6 * max(1.0, abs(middle)):
         width = 0.05 * max(1.0, abs(middle))
         axis.set_ylim(middle - width, middle + width)
-        axis.text(0.98, 0.03, f"constant to {spread:.1e}", transform=axis.transAxes, ha="right", fontsize=10)
+        axis.text(0.98, 0.03, f"every trajectory constant to {spread:.1e}", transform=axis.transAxes, ha="right", fontsize=10)

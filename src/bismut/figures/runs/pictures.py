@@ -18,7 +18,7 @@ import numpy as np
 
 from bismut.errors import DomainError
 from bismut.figures.figure import FORMATS
-from bismut.figures.runs.curves import lags, levels, series
+from bismut.figures.runs.curves import lags, levels, mark_survivors, series
 from bismut.figures.runs.distributions import counts, grid, spread
 from bismut.figures.runs.portraits import directions, portrait, section, sphere
 from bismut.figures.runs.swept import against, over_time, values_of
@@ -36,7 +36,7 @@ class Picture:
 
 def pictures(tree: Any, how: dict[str, Any], labels: Mapping[str, Any] | None = None) -> dict[str, Picture]:
     """Names and pictures. `how` is the provenance of the run, for the words over them; `labels` says what the numbers of each observer are."""
-    words = f"{how['scheme']} on {how['space']}, {how['trajectories']} trajectories, step {how['step']:g}, seed {how['seed']}"
+    words = words_of(how)
     found: dict[str, Picture] = {}
     for name, group in tree.children.items():
         data = group.to_dataset()
@@ -46,13 +46,34 @@ def pictures(tree: Any, how: dict[str, Any], labels: Mapping[str, Any] | None = 
     return found
 
 
+def words_of(how: Mapping[str, Any]) -> str:
+    """The run in a line, with the numbers that ran; beside them those that were asked for, where they differ."""
+    # Of a sweep, a list over its variants.
+    done = np.ravel(how["trajectories"] if how.get("trajectories_run") is None else how["trajectories_run"])
+    each = "–".join(str(number) for number in sorted({int(done.min()), int(done.max())}))
+    asked = "" if (done == how["trajectories"]).all() else f" of {how['trajectories']} asked for"
+    made = how["steps"] if how.get("steps_run") is None else how["steps_run"]
+    steps = f"{made} steps of {how['step']:g}" if made == how["steps"] else f"{made} of {how['steps']} steps of {how['step']:g}"
+    return f"{how['scheme']} on {how['space']}, {each} trajectories{asked}, {steps}, seed {how['seed']}"
+
+
 def _of_sweep(name: str, data: Any, words: str, called: Mapping[str, Any], axes: list[str]) -> dict[str, Picture]:
-    draw = lambda kind: partial(kind, name=name, data=data, words=words, called=called, axes=axes)
+    draw = lambda kind: _marked(partial(kind, name=name, data=data, words=words, called=called, axes=axes), data)
     if {"mean", "stderr"} <= set(map(str, data)) and not {"lag", "x", "bin"} & set(map(str, data.dims)):
         found = {f"{name}-sweep": Picture(f"{name} against {axes[0]}", draw(against))}
         return {name: Picture(f"{name} over time, for each value", draw(over_time)), **found} if "time" in data["mean"].dims else found
     each = [_of(name, one, f"{words}; {label}", called) for label, one in values_of(data, axes)]
     return {f"{kind}-{number}": picture for number, some in enumerate(each, 1) for kind, picture in some.items()}
+
+
+def _marked(draw: Callable[..., None], data: Any) -> Callable[[Any], None]:
+    """A picture that says so when not all trajectories are in it."""
+
+    def drawn(figure: Any) -> None:
+        draw(figure)
+        mark_survivors(figure, data)
+
+    return drawn
 
 
 def save_picture(picture: Picture, name: str, folder: Path, form: str) -> Path:
@@ -63,14 +84,14 @@ def save_picture(picture: Picture, name: str, folder: Path, form: str) -> Path:
     with styled() as plt:
         figure = plt.figure(figsize=picture.size)
         picture.draw(figure)
-        figure.savefig(file, dpi=160)
+        figure.savefig(file, dpi=160, bbox_inches="tight")  # the mark of survivors stands below the axes
         plt.close(figure)
     return file
 
 
 def _of(name: str, data: Any, words: str, called: Mapping[str, Any]) -> dict[str, Picture]:
     kinds, axes = set(map(str, data)), set(map(str, data.sizes))
-    draw = lambda kind: partial(kind, name=name, data=data, words=words, called=called)
+    draw = lambda kind: _marked(partial(kind, name=name, data=data, words=words, called=called), data)
     if name == "final" or {"q", "q0"} & kinds:
         return _of_states(name, data, words)
     if "mean" in kinds and data["mean"].dims[:1] == ("time",):
@@ -108,7 +129,7 @@ def _of_states(name: str, data: Any, words: str) -> dict[str, Picture]:
     if not q or not p:
         return {}
     found = {}
-    draw = lambda kind, **chosen: partial(kind, name=name, words=words, **chosen)
+    draw = lambda kind, **chosen: _marked(partial(kind, name=name, words=words, **chosen), data)
     turns = {kind: array for kind, array in q.items() if _rotations(array)}
     flat = [(q[one], p[other]) for one, other in zip(q, p, strict=False) if one not in turns and q[one].shape == p[other].shape]
     if flat:

@@ -10,6 +10,7 @@ import numpy as np
 from bismut.figures.runs.curves import COLOURS, caption, title_of
 
 _MOST = 5000  # points in one picture
+_CHORD = 0.35  # between two looks on the unit sphere: a longer chord leaves it by more than 1 − cos(0.175) = 0.015
 
 
 def portrait(figure: Any, name: str, words: str, pairs: list[Any]) -> None:
@@ -23,13 +24,24 @@ def portrait(figure: Any, name: str, words: str, pairs: list[Any]) -> None:
     for axis, (x, y, q, p) in zip(axes.flat, panels, strict=False):
         if timed:
             for i, (a, b) in enumerate(zip(q, p, strict=True)):
-                axis.plot(a, b, color=COLOURS[i % len(COLOURS)], lw=0.9, alpha=0.9)
+                axis.plot(*cut_at_wraps(a, b), color=COLOURS[i % len(COLOURS)], lw=0.9, alpha=0.9)
                 axis.plot(a[:1], b[:1], "o", color=COLOURS[i % len(COLOURS)], ms=5)
         else:
             axis.scatter(np.ravel(q)[:_MOST], np.ravel(p)[:_MOST], s=_size(q.size), color=COLOURS[0], alpha=0.5, lw=0, rasterized=True)
         axis.set_xlabel(x)
         axis.set_ylabel(y)
     figure.suptitle(caption(words + ("; dots: starts" if timed else "")), fontsize=9.5)
+
+
+def cut_at_wraps(q: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A path on a circle cut where it leaves on one side and comes back on the other, so that no line is drawn across.
+
+    Angles lie in [−π, π]; no motion that a picture can show goes more than half around between two looks.
+    """
+    if not np.nanmax(np.abs(q), initial=0.0) <= np.pi + 1e-6:
+        return q, p
+    wraps = np.flatnonzero(np.abs(np.diff(q)) > np.pi) + 1
+    return np.insert(q, wraps, np.nan), np.insert(p, wraps, np.nan)
 
 
 def section(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
@@ -55,12 +67,11 @@ def sphere(figure: Any, name: str, words: str, turns: Any) -> None:
     ends = turns.values[..., 2]
     if "time" in turns.dims:
         lines = np.moveaxis(ends.reshape(*ends.shape[:2], -1, 3), 2, 1).reshape(-1, ends.shape[1], 3)[: len(COLOURS)]
-        for i, line in enumerate(lines):
-            axis.plot(*line.T, color=COLOURS[i], lw=1.1)
-            axis.scatter(*line[:1].T, color=COLOURS[i], s=25)
+        joined = [_path(axis, line, COLOURS[i]) for i, line in enumerate(lines)]
     else:
+        joined = []
         axis.scatter(*ends.reshape(-1, 3)[:_MOST].T, color=COLOURS[0], s=_size(ends.size // 3), alpha=0.6, lw=0)
-    figure.suptitle(caption(f"{words}; third body axis" + ("; dots: starts" if "time" in turns.dims else ", last states")), fontsize=9.5)
+    figure.suptitle(caption(f"{words}; third body axis" + (f"; {_dots(joined)}" if joined else ", last states")), fontsize=9.5)
 
 
 def directions(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
@@ -68,10 +79,24 @@ def directions(figure: Any, name: str, data: Any, words: str, called: Mapping[st
     axis = _globe(figure)
     mean = data["mean"].values
     lines = np.moveaxis(mean.reshape(len(mean), -1, 3), 1, 0)[: len(COLOURS)]
-    for i, line in enumerate(lines):
-        axis.plot(*line.T, color=COLOURS[i], lw=1.3)
-        axis.scatter(*line[:1].T, color=COLOURS[i], s=25)
-    figure.suptitle(caption(f"{words}; mean of {title_of(name, called)}; dots: starts"), fontsize=9.5)
+    joined = [_path(axis, line, COLOURS[i]) for i, line in enumerate(lines)]
+    figure.suptitle(caption(f"{words}; mean of {title_of(name, called)}; {_dots(joined)}"), fontsize=9.5)
+
+
+def _path(axis: Any, line: np.ndarray, colour: str) -> bool:
+    """A path on or in the unit sphere with a dot at its start: a line, or points where looks are so far apart that chords would mislead."""
+    gaps = np.linalg.norm(np.diff(line, axis=0), axis=-1)
+    joined = not np.nanmax(gaps, initial=0.0) > _CHORD
+    if joined:
+        axis.plot(*line.T, color=colour, lw=1.2)
+    else:
+        axis.scatter(*line.T, color=colour, s=_size(len(line)) / 2, lw=0)
+    axis.scatter(*line[:1].T, color=colour, s=40, edgecolor="black", lw=0.6)
+    return joined
+
+
+def _dots(joined: list[bool]) -> str:
+    return "ringed: starts" if all(joined) else "ringed: starts; points where looks are too far apart to be joined"
 
 
 def _globe(figure: Any) -> Any:

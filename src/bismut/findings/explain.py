@@ -1,0 +1,48 @@
+"""A scheme in words: its action, what is solved for and how, what it costs, and what it claims."""
+
+import sys
+
+from bismut.actions import Action
+from bismut.ensembles.explaining import ensemble_words
+from bismut.flows import Flow, Variational
+from bismut.mechanics import Scheme
+from bismut.showing import Words, counted
+
+
+def explain(scheme: Scheme) -> str:
+    """In words and formulas: the action of a scheme, what is solved for and how, what it costs, and what it claims."""
+    system, claims = scheme.system, scheme.claims
+    lines = [f"{scheme.title} on {scheme.space}: {_freedom(scheme)}, {counted(scheme.channels, 'Wiener process', 'Wiener processes')}"]
+    if isinstance(scheme, Flow):
+        lines += scheme.details()
+    if isinstance(scheme, Action):
+        structure = Variational(scheme).structure()
+        lines += [f"  action       {formula}" for formula in _formulas(scheme)]
+        lines.append(f"  unknown      the velocity v of the step, {system.space.dim} components; q1 = q0 ⊕ h v, p1 = D₂S_d + f⁺")
+        if system.constraints:
+            lines.append(f"  constraints  {system.constraints} multipliers Λ with g(q1) = 0, then p1 + G(q1)ᵀΛ′ with G v = 0")
+        pull = " + G(q0)ᵀΛ" if system.constraints else ""
+        lines.append(f"  solve        p0{pull} = −D₁S_d(q0, q0 ⊕ h v) − f⁻: {structure.words}")
+        lines.append(f"  cost         {structure.cells.width} tangents of the residual and one block solve per iteration")
+        if system.forced:
+            when = "explicit, with the velocity at the start of the step" if scheme.explicit_force else "with the velocity of the step"
+            lines.append(f"  force        as impulses of its virtual work along the step; {when}")
+    kept = [word for word, flag in (("symplectic", claims.symplectic), ("keeps momentum maps", claims.momentum_maps)) if flag and not system.forced]
+    orders = [f"order {claims.order:g}"] if claims.order is not None else []
+    orders += [f"strong order {claims.strong_order:g}"] if claims.strong_order is not None and scheme.channels else []
+    lines.append(f"  claims       {', '.join([*orders, *kept]) or 'nothing'} (measure them: bm.verify)")
+    return Words("\n".join([*lines, *ensemble_words(scheme)]))
+
+
+def _freedom(scheme: Scheme) -> str:
+    """How many degrees of freedom there are, and what the constraints took."""
+    system = scheme.system
+    free = counted(system.freedom, "degree of freedom", "degrees of freedom")
+    return f"{free} ({system.space.dim} less {counted(system.constraints, 'constraint')})" if system.constraints else free
+
+
+def _formulas(scheme: Action) -> list[str]:
+    """The indented lines that open the file of an action: its scalar, said as an equation."""
+    # A class made in a notebook or by exec may belong to no module that can be found.
+    text = getattr(sys.modules.get(type(scheme).__module__), "__doc__", None) or ""
+    return [line.strip() for line in text.splitlines() if line.startswith("    ")]

@@ -1,0 +1,175 @@
+"""Is a momentum map kept where the symmetry is one?
+
+    J = ⟨p, ξ_Q(q)⟩ = Σ_i p_i ξ_i        kept  if  L, every γ_i and the surface g = 0  are unchanged when q moves along ξ_Q, and v with it
+
+Whether they are unchanged is measured at random points near a computed path, at random velocities: a derivative that vanishes at a special point, as
+that of x⁴ + y⁴ on an axis under rotations, says nothing. Changes of J are measured against the terms it is made of, Σ_i |p_i ξ_i|: from rest J itself
+is zero, and round-off over zero is no finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bismut.findings.report import Finding, at_most, not_measured
+from bismut.mechanics import Scheme, State, System
+from bismut.mechanics.constraint import jacobian, nearest_point
+from bismut.spaces import Point, Space, Velocity, add
+
+Generator = Callable[[Space, Point], Velocity]
+
+_PLACES = 12  # along the path, each with one random neighbour
+_FAR = 0.1  # how far neighbours are at least, in units of velocities: a path may stay where it began
+_CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compiling is the cost
+
+
+class Breaking(NamedTuple):
+    """Largest relative change under a symmetry, at any of the places, of the Lagrangian, the stochastic potentials and the constraints."""
+
+    lagrangian: float
+    noise: float
+    constraint: float
+
+    def words(self, limit: float) -> str:
+        names = {"L": self.lagrangian, "the noise": self.noise, "the constraint": self.constraint}
+        return " and ".join(f"{name} ({value:.1g})" for name, value in names.items() if not value <= limit)
+
+
+def noether(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
+    """One finding for each symmetry that the system names. A momentum map is claimed to be kept only if the symmetry is one."""
+    system = scheme.system
+    eps, steps = float(np.finfo(system.dtype).eps), len(jax.tree.leaves(states.p)[0]) - 1
+    near = neighbours(system, states)
+    findings = []
+    for name, symmetry in system.symmetries.items():
+        law, words = f"momentum map {name!r}", f"largest change in {steps} steps over Σ|p ξ|"
+        values, terms, locked = jax.jit(jax.vmap(lambda s, g=symmetry.generators: _maps(system, g, s)), compiler_options=_CHEAP)(states)
+        size = np.asarray(terms).max(0)
+        if not (size > 1e3 * eps * np.asarray(locked).max(0)).any():
+            findings.append(not_measured(law, "nothing moves along the symmetry; start from a state that does"))
+            continue
+        drift = float((np.abs(values - values[0]).max(0) / np.where(size > 0, size, 1.0)).max())
+        broken = breaking(system, symmetry.generators, near)
+        limit = 1e-10 if system.dtype == np.float64 else 1e-4
+        if any(np.isnan(broken)):
+            findings.append(not_measured(law, "L, noise or constraint are not finite near the path, so invariance cannot be judged"))
+            continue
+        invariant = all(value <= limit for value in broken)
+        unclaimed = "not claimed" if invariant else f"no symmetry: it changes {broken.words(limit)}"
+        findings.append(at_most(law, drift, 1e3 * eps, claimed and invariant, words, unclaimed))
+    return findings
+
+
+def _maps(system: System, generators: tuple[Generator, ...], state: State) -> tuple[Array, Array, Array]:
+    """J of each generator, Σ|p_i ξ_i|, and ⟨Mξ, ξ⟩, the momentum of moving along the symmetry at unit rate."""
+    space = system.space
+    p, zero = space.flatten(state.p), space.zero(system.dtype)
+
+    def one(generator):
+        along = generator(space, state.q)
+        xi = space.flatten(along)
+        moving = space.flatten(system.momentum(state.q, along)) - space.flatten(system.momentum(state.q, zero))
+        return p @ xi, jnp.abs(p) @ jnp.abs(xi), jnp.abs(moving @ xi)
+
+    values, terms, locked = zip(*map(one, generators), strict=True)
+    return jnp.stack(values), jnp.stack(terms), jnp.stack(locked)
+
+
+class Near(NamedTuple):
+    """Random points and velocities near a path, and, under constraints, points of the surface."""
+
+    q: Point
+    v: Velocity
+    surface: Point
+
+
+def neighbours(system: System, states: State) -> Near:
+    """Half of the points as far from the path as it is long, half at a tenth: one scale alone would miss what the units hide."""
+    space, dtype = system.space, system.dtype
+    count = len(jax.tree.leaves(states.p)[0])
+    places = jax.tree.map(lambda leaf: leaf[np.linspace(0, count - 1, _PLACES).astype(int)], states)
+    rng = np.random.default_rng(0)
+    moves, turns = (jnp.asarray(rng.normal(size=(_PLACES, space.dim)), dtype) for _ in range(2))
+
+    def near(places: State, begin: Point) -> Near:
+        away = jax.vmap(lambda q: space.flatten(space.subtract(q, begin)))(places.q)
+        length = jnp.clip(jnp.max(jnp.abs(away)), 0.0, 1.0)
+        reach = jnp.where(jnp.arange(_PLACES)[:, None] % 2 == 0, length, _FAR)
+        q = jax.vmap(lambda q, e: space.move(q, space.unflatten(e)))(places.q, reach * moves)
+        v = jax.vmap(lambda q, p: space.flatten(system.velocity(q, p)))(places.q, places.p)
+        speed = jnp.max(jnp.abs(v))
+        speed = jnp.where(speed > 0, 0.3 * speed, _FAR)
+        v = jax.vmap(lambda v, e: add(space.unflatten(v), space.unflatten(e)))(v, speed * turns)
+        return Near(q, v, _surface(system, q, places.q) if system.constraints else places.q)
+
+    return jax.jit(near, compiler_options=_CHEAP)(places, jax.tree.map(lambda leaf: leaf[0], states.q))
+
+
+def _surface(system: System, q: Point, place: Point) -> Point:
+    """The nearest points with g = 0, or the place on the path where none is found."""
+
+    def one(q, place):
+        point, root = nearest_point(system, q)
+        return jax.tree.map(lambda a, b: jnp.where(root.converged, a, b), point, place)
+
+    return jax.vmap(one)(q, place)
+
+
+def breaking(system: System, generators: tuple[Generator, ...], near: Near) -> Breaking:
+    """What a symmetry changes, at its worst place; not a number if nothing is finite anywhere."""
+
+    def one(q: Point, v: Velocity, surface: Point):
+        changes = [_changes(system, generator, q, v) for generator in generators]
+        L, noise = (jnp.stack(part) for part in zip(*changes, strict=True))
+        held = [_leaving(system, generator, surface) for generator in generators]
+        return jnp.max(L), jnp.max(noise, initial=0.0), jnp.max(jnp.stack(held), initial=0.0)
+
+    found = jax.jit(jax.vmap(one), compiler_options=_CHEAP)(*near)
+    # Neighbours may lie outside the domain of a potential; those inside decide.
+    return Breaking(*(float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found)))
+
+
+def _changes(system: System, generator: Generator, q: Point, v: Velocity) -> tuple[Float[Array, ""], Float[Array, " m"]]:
+    """|⟨dL, (ξ, δv)⟩| over the size of its terms and of L, and the same for each γ_i."""
+    space = system.space
+    xi = space.flatten(generator(space, q))
+    turn = space.flatten(carried(space, generator, q, v))
+    at = lambda x: space.move(q, space.unflatten(x))
+    zero, flat = jnp.zeros_like(xi), space.flatten(v)
+    L = lambda x, u: system.lagrangian(at(x), space.unflatten(u))
+    felt_q, felt_v = jax.grad(L, argnums=(0, 1))(zero, flat)
+    lagrangian = _relative(jnp.concatenate([felt_q * xi, felt_v * turn]), L(zero, flat))
+    slopes = jax.jacrev(lambda x: system.noise(at(x)))(zero)
+    noise = jax.vmap(_relative)(slopes * xi, system.noise(q))
+    return lagrangian, noise
+
+
+def _leaving(system: System, generator: Generator, q: Point) -> Float[Array, " k"]:
+    """|G ξ| over the size of its terms: whether the symmetry leads off the surface g = 0."""
+    if not system.constraints:
+        return jnp.zeros(0, system.dtype)
+    xi = system.space.flatten(generator(system.space, q))
+    return jax.vmap(lambda row: _relative(row * xi, 0.0))(jacobian(system, q))
+
+
+def _relative(terms: Float[Array, " n"], value) -> Float[Array, ""]:
+    size = jnp.sum(jnp.abs(terms)) + jnp.abs(value)
+    return jnp.abs(jnp.sum(terms)) / jnp.where(size == 0, 1.0, size)
+
+
+def carried(space: Space, generator: Generator, q: Point, v: Velocity) -> Velocity:
+    """How v changes when the curve it belongs to is moved along a symmetry: d/ds of the velocity of the moved curve."""
+
+    def velocity(s):
+        there = space.move(q, generator(space, q), s)
+        curve = lambda e: space.move(space.move(q, v, e), generator(space, space.move(q, v, e)), s)
+        return jax.jvp(lambda e: space.subtract(curve(e), there), (jnp.zeros_like(s),), (jnp.ones_like(s),))[1]
+
+    zero = jnp.zeros((), jax.tree.leaves(v)[0].dtype)
+    return jax.jvp(velocity, (zero,), (jnp.ones_like(zero),))[1]

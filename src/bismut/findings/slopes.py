@@ -1,0 +1,56 @@
+"""The orders that a scheme claims, measured as slopes.
+
+log error = r log h + const,       claimed r kept if the measured slope exceeds r − ¼
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.actions import Verlet
+from bismut.findings.order import Convergence, convergence
+from bismut.findings.report import Finding, not_measured
+from bismut.flows import Langevin, RungeKutta4
+from bismut.mechanics import Scheme, State
+
+
+def orders(scheme: Scheme, state: State, step: float, seed: int, *, wanted: bool = True) -> list[Finding]:
+    """The slopes of errors that a scheme claims, each measured or with the reason why not."""
+    claims = scheme.claims
+    if claims.order is None:
+        return []
+    if not scheme.system.has_lagrangian:
+        return [not_measured("orders", "without a Lagrangian no other method can be the reference")]
+    return _measured(scheme, state, step, seed) if wanted else [not_measured("orders", "order=False")]
+
+
+def _measured(scheme: Scheme, state: State, step: float, seed: int) -> list[Finding]:
+    # A scheme cannot have noise and no noise at once: with all normals zero, a bath is plain friction.
+    system, claims = scheme.damped if isinstance(scheme, Langevin) else scheme.system, scheme.claims
+    reference = Verlet(system) if system.constraints else RungeKutta4(system)
+    # The same shapes for both measurements, so that each scheme is compiled once.
+    common = {"time": 16 * step, "levels": (16, 32, 64), "seed": seed, "finest": 1024, "trajectories": 64}
+    found = [_slope("order", claims.order, "slope without noise", convergence(scheme, reference, state, noise=0.0, **common), state)]
+    if scheme.channels and claims.strong_order is not None:
+        words = "slope on one Brownian path, 64 trajectories"
+        found.append(_slope("strong order", claims.strong_order, words, convergence(scheme, reference, state, **common), state))
+    return found
+
+
+def _slope(law: str, claimed: float | int | None, words: str, measured: Convergence, state: State) -> Finding:
+    """Errors at round-off have no slope: a scheme that is exact, or more accurate than can be seen, keeps any claim."""
+    size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(state))
+    roundoff = 1e4 * float(np.finfo(jax.tree.leaves(state.p)[0].dtype).eps) * size
+    if measured.errors.min() < roundoff:
+        return Finding(
+            law,
+            float(measured.errors.max()),
+            roundoff,
+            None if claimed is None else True,
+            "error at the largest step; too close to round-off for a slope",
+        )
+    if claimed is None:
+        return Finding(law, measured.order, -np.inf, None, f"{words}; not claimed")
+    return Finding(law, measured.order, claimed - 0.25, measured.order > claimed - 0.25, f"{words}; claimed {claimed:g}")

@@ -1,0 +1,136 @@
+"""`check_space` passes what is a space and names the law that something else breaks."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bismut as bm
+from bismut.errors import ShapeError
+
+pytestmark = pytest.mark.usefixtures("compiled_quickly")
+
+
+@dataclass(frozen=True)
+class TangentSphere(bm.Space):
+    """S² with tangent vectors of ℝ³ as velocities: great circles, right for tangent vectors, and no frame."""
+
+    def origin(self, dtype=float):
+        return jnp.array([0.0, 0.0, 1.0], dtype)
+
+    def zero(self, dtype=float):
+        return jnp.zeros(3, dtype)
+
+    def random(self, key):
+        x = jax.random.normal(key, (3,))
+        return x / jnp.sqrt(x @ x)
+
+    def move(self, q, velocity, time: Any = 1.0):
+        v = time * velocity
+        angle = jnp.sqrt(v @ v + 1e-30)
+        return jnp.cos(angle) * q + jnp.sin(angle) / angle * v
+
+    def subtract(self, q1, q0):
+        across = q1 - (q1 @ q0) * q0
+        size = jnp.sqrt(across @ across + 1e-30)
+        return jnp.arctan2(size, q1 @ q0) / size * across
+
+
+@dataclass(frozen=True)
+class Positive(bm.Space):
+    """q > 0:   q ⊕ v = q eᵛ."""
+
+    def origin(self, dtype=float):
+        return jnp.ones(1, dtype)
+
+    def zero(self, dtype=float):
+        return jnp.zeros(1, dtype)
+
+    def move(self, q, velocity, time: Any = 1.0):
+        return q * jnp.exp(time * velocity)
+
+    def subtract(self, q1, q0):
+        return jnp.log(q1 / q0)
+
+
+def failed(space) -> set[str]:
+    return {finding.law for finding in bm.check_space(space).findings if finding.held is False}
+
+
+def test_tangent_vectors_are_no_frame():
+    """A walk on it leads off the sphere, which is what the broken law says beforehand."""
+    space = TangentSphere()
+    report = bm.check_space(space)
+    assert not report.ok
+    assert "velocity comes back" in failed(space)
+    assert "A CLAIM FAILED" in str(report)
+    q = space.origin()
+    for kick in 0.3 * np.random.default_rng(0).normal(size=(40, 3)):
+        q = space.move(q, kick)
+    assert abs(float(jnp.linalg.norm(q)) - 1) > 0.1
+
+
+@pytest.mark.parametrize("space", [Positive(), bm.Circle(), bm.SO3()], ids=str)
+def test_spaces_are_spaces(space):
+    report = bm.check_space(space)
+    assert report.ok, report
+    assert report["runs backwards"].held
+
+
+class Forgetful(Positive):
+    """Time is not used."""
+
+    def move(self, q, velocity, time: Any = 1.0):
+        return q * jnp.exp(velocity)
+
+
+class Kinked(Positive):
+    """|v| where v should be: no derivative at rest that a scheme could use."""
+
+    def move(self, q, velocity, time: Any = 1.0):
+        return q * jnp.exp(time * jnp.sign(velocity) * jnp.sqrt(velocity**2))
+
+
+class Leaning(Positive):
+    """q ⊕ v = q (1 + v): right at both ends, but no way back along itself."""
+
+    def move(self, q, velocity, time: Any = 1.0):
+        return q * (1 + time * velocity)
+
+    def subtract(self, q1, q0):
+        return q1 / q0 - 1
+
+
+def test_the_broken_law_is_named():
+    assert failed(Forgetful()) == {"time scales velocity"}
+    assert "frame at rest" in failed(Kinked())
+    report = bm.check_space(Leaning())
+    assert report.ok
+    assert report["runs backwards"].held is None
+    assert "Metropolised steps are not to be used" in report["runs backwards"].words
+
+
+class Nameless(Positive):
+    """Compared by identity, so a copy is another space."""
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return id(self)
+
+
+def test_a_space_is_a_value():
+    assert failed(Nameless()) == {"is a value"}
+
+
+def test_what_is_not_said_is_listed():
+    assert [finding.law for finding in bm.check_space(Positive()).unmeasured] == ["stays on the space"]
+
+
+def test_anything_else_is_refused():
+    with pytest.raises(ShapeError, match=r"derived from bm\.Space"):
+        bm.check_space("sphere")
