@@ -111,7 +111,7 @@ def test_what_a_line_says():
     assert repr(bm.BAOAB) == "BAOAB"
     assert repr(bm.time_average(bm.energy)) == "TimeAverage(function=energy)"
     assert repr(failed) == "Outcome(1 of 2 trajectories failed and were left out from then on)"
-    assert repr(bm.explain(step)).splitlines()[0] == "Verlet on Euclidean(1): 1 degrees of freedom, 0 Wiener processes"
+    assert repr(bm.explain(step)).splitlines()[0] == "Verlet on Euclidean(1): 1 degree of freedom, 0 Wiener processes"
 
 
 def test_numbers_are_shown_while_they_are_few():

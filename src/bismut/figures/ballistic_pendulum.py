@@ -14,7 +14,7 @@ import numpy as np
 from bismut.actions import VariationalEuler
 from bismut.ensembles import kinetic_energy, simulate
 from bismut.figures.figure import Figure, Note, Table
-from bismut.figures.style import look, name_of
+from bismut.figures.style import look, name_of, survivors
 from bismut.flows import EulerMaruyama, ImplicitEulerMaruyama
 from bismut.gallery import ballistic_pendulum, equilibrium_points
 from bismut.mechanics import System
@@ -36,6 +36,7 @@ class Curve:
     times: np.ndarray
     mean: np.ndarray
     stderr: np.ndarray
+    failed: int = 0
 
     def near(self, time: float, width: float = 2.0) -> float:
         """The mean over records within `width` of a time."""
@@ -57,7 +58,8 @@ def curve(system: System, method: str, step: float, friction: float, trajectorie
         progress=False,
     )
     kinetic = result["kinetic"]
-    return Curve(method, step, friction, trajectories, result.times, kinetic.mean.values / TEMPERATURE, kinetic.stderr.values / TEMPERATURE)
+    mean, stderr = kinetic.mean.values / TEMPERATURE, kinetic.stderr.values / TEMPERATURE
+    return Curve(method, step, friction, trajectories, result.times, mean, stderr, len(result.outcome.failures))
 
 
 def run(quick: bool, note: Note) -> list[Curve]:
@@ -82,7 +84,7 @@ def draw(curves: list[Curve]):
             for one in curves:
                 if (one.step, one.friction) != (step, friction):
                     continue
-                axis.plot(one.times, one.mean, **look(one.method), label=name_of(one.method))
+                axis.plot(one.times, one.mean, **look(one.method), label=name_of(one.method) + survivors(one.failed, one.trajectories))
                 axis.fill_between(one.times, one.mean - 2 * one.stderr, one.mean + 2 * one.stderr, color=look(one.method)["color"], alpha=0.25, lw=0)
             axis.set_title(f"friction c = {friction:g}, step h = {step:g}")
             axis.set_xlim(0, TIME)
@@ -96,7 +98,15 @@ def draw(curves: list[Curve]):
 
 def table(curves: list[Curve]) -> Table:
     rows = [
-        (name_of(c.method), f"{c.friction:g}", f"{c.step:g}", f"{c.near(10):.3f}", f"{c.near(100):.3f}", f"{2 * c.stderr[-1]:.3f}") for c in curves
+        (
+            name_of(c.method) + survivors(c.failed, c.trajectories),
+            f"{c.friction:g}",
+            f"{c.step:g}",
+            f"{c.near(10):.3f}",
+            f"{c.near(100):.3f}",
+            f"{2 * c.stderr[-1]:.3f}",
+        )
+        for c in curves
     ]
     return Table("Mean kinetic energy / kT", ("method", "c", "h", "t = 10", "t = 100", "± 2 s.e."), rows)
 

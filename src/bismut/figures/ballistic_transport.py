@@ -18,7 +18,7 @@ import numpy as np
 from bismut.actions import VariationalEuler
 from bismut.ensembles import simulate, trajectory
 from bismut.figures.figure import Figure, Note, Table
-from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION
+from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, survivors
 from bismut.flows import Langevin
 from bismut.gallery import ballistic_pendulum
 from bismut.mechanics import Scheme, System, mechanical
@@ -57,6 +57,7 @@ def transport(scheme: Scheme, label: str, depth: float, kind: str, steps: int, t
     run = lambda k: np.asarray(trajectory(scheme, start, step=STEP, steps=10_000, every=20, seed=SEED, trajectory=k).q)[:, 0]
     single = np.stack([run(k) for k in range(paths)]) if paths else np.zeros((0, 501))
     square = result["square"]
+    label += survivors(len(result.outcome.failures), trajectories)
     return Transport(label, depth, kind, trajectories, result.times, square.mean.values, square.stderr.values, single)
 
 

@@ -59,6 +59,11 @@ def name_of(method: str) -> str:
     return METHODS[method][0]
 
 
+def survivors(failed: int, trajectories: int) -> str:
+    """A mark behind the name of a mean over those trajectories that did not fail; empty if none did."""
+    return f" ⚠ {failed} of {trajectories} failed" if failed else ""
+
+
 def look(method: str) -> dict[str, str]:
     """Colour and dash of a method, for `plot`."""
     _, colour, dash = METHODS[method]
