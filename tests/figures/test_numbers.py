@@ -46,6 +46,7 @@ def chain(method: str, step: float, chunks: int) -> list[tuple[np.ndarray, ...]]
     return [tuple(part[start == which] for part in rest) for which in range(len(p))]
 
 
+@pytest.mark.slow
 def test_variational_euler_keeps_the_islands_apart():
     """Every third crossing stays in a sector of its own, at the coarse step; with the Cayley map the three are one ring from the beginning."""
     for angle, turning, when in chain("VI1", 0.05, 2):
