@@ -1,10 +1,11 @@
 """What an engine does: the step of one trajectory in, a program that advances many out.
 
-    begin  state ↦ carry                    step  (carry, ΔW, h, t) ↦ carry                    look  (state, t) ↦ values
+    begin  state ↦ carry        draw  (trajectory, k) ↦ ΔW of a few steps        step  (carry, ΔW, h, t) ↦ carry        look  (memory, state, t) ↦ (memory, row)
 
-All three are functions of one trajectory, with the numbers that all trajectories share (parameters, friction factors, ...) as their last argument.
-An engine compiles them once. A program then advances whole batches of trajectories, draws their noise, and hands back what the looks saw, row by
-row. What it computes for a trajectory is a function of (numbers, path, number of the trajectory, start) and of nothing else.
+All of them are functions of one trajectory, with the numbers that all trajectories share (parameters, friction factors, seeds ...) as their last
+argument. An engine compiles them once. A program then advances whole batches of trajectories, and hands back what the watches saw, row by row. What
+it computes for a trajectory is a function of (course, numbers, number of the trajectory, start) and of nothing else: not of its neighbours, and not of
+how a run is cut into calls.
 """
 
 from __future__ import annotations
@@ -15,78 +16,91 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 
+class Watch(NamedTuple):
+    """One who looks at a trajectory now and then.
+
+    begin   (state, t, numbers) ↦ memory, a tree of arrays; () for none
+    look    (memory, state, t, numbers) ↦ (memory, row), the row a tree of arrays; () for none
+    """
+
+    begin: Callable
+    look: Callable
+
+
 class Task(NamedTuple):
     """What is to be compiled. Trees may hold any arrays; shapes and types are those of the examples.
 
     begin     (state, t, numbers) ↦ carry: the state, and what its next step uses again
     step      (carry, dW, h, t, numbers) ↦ carry; a step that fails makes the state NaN
     state     carry ↦ state, by structure alone
-    looks     (state, t, numbers) ↦ values, a tree of arrays, each
+    draw      (trajectory, k, h, numbers) ↦ dW (per, m), the increments of the group of `per` successive steps in which step k lies;
+              trajectory and k are 64-bit counters as pairs (low, high) of uint32
+    per       how many steps one draw serves
+    watches   those who look
     example   a state, or its shapes
     numbers   what all trajectories share, or its shapes
-    channels  Wiener processes
-    clipped   how many of them, counted from the first, a bounded path clips
-    substeps  fine increments in one of a step
-    bounded   whether the path is
     dtype     of h, t, dW: float64 or float32
     """
 
     begin: Callable
     step: Callable
     state: Callable
-    looks: tuple[Callable, ...]
+    draw: Callable
+    per: int
+    watches: tuple[Watch, ...]
     example: Any
     numbers: Any
-    channels: int
-    clipped: int
-    substeps: int
-    bounded: bool
     dtype: np.dtype
 
 
 class Course(NamedTuple):
-    """What a run shares beside its numbers: step size, time at step 0, seed and shift of the path (64-bit whole numbers)."""
+    """What a run shares beside its numbers: step size, time at step 0, and the place of step 0 in its group of draws."""
 
     h: float
     t0: float
-    seed: int
-    shift: int
+    phase: int = 0
 
-
-class Seen(NamedTuple):
-    """What one look saw, look after look: values (looks, trajectories, ...), and who was finite then (looks, trajectories)."""
-
-    values: Any
-    finite: np.ndarray
+    def time(self, k: int) -> float:
+        return self.t0 + self.h * k
 
 
 class Batch(NamedTuple):
-    """Trajectories on their way: their numbers (n,) as uint64, the step they have reached, and their carries, in a form of the engine's own."""
+    """Trajectories on their way: their numbers (n,) as uint64; the step they have reached; at which step each ceased to be finite (n,), −1 where it
+    did not; their carries, and the memories of their watches, in a form of the engine's own."""
 
     trajectories: np.ndarray
     step: int
+    failed: np.ndarray
     carry: Any
+    memory: Any = None
 
 
 class Program(Protocol):
-    """A compiled task. Nothing is changed in place: a batch can be advanced again from where it was."""
+    """A compiled task. Nothing is changed in place: a batch can be advanced again from where it was. Threads may share a program."""
 
     def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
-        """Trajectories, by their numbers, at states with a leading axis."""
+        """Trajectories, by their numbers, at states with a leading axis; nobody watches yet."""
         ...
 
-    def advance(
-        self, course: Course, numbers: Any, batch: Batch, ticks: int, stride: int, every: tuple[int, ...], since: int
-    ) -> tuple[Batch, list[Seen]]:
-        """`ticks` times `stride` steps. After each stride, look i is taken if the steps since step `since` are a multiple of every[i] (0: never)."""
+    def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
+        """The batch with its watches begun, now."""
         ...
 
-    def look(self, course: Course, numbers: Any, batch: Batch, which: int) -> Seen:
-        """One look, now."""
+    def look(self, course: Course, numbers: Any, batch: Batch, due: tuple[bool, ...]) -> tuple[Batch, list]:
+        """One look, now, by those that are due: rows as for `advance`."""
+        ...
+
+    def advance(self, course: Course, numbers: Any, batch: Batch, ticks: int, stride: int, every: tuple[int, ...], passed: int) -> tuple[Batch, list]:
+        """`ticks` times `stride` steps. After each stride watch i looks if the steps since the watch began, `passed` before the call, are a multiple
+        of every[i] (0: never). Rows of watch i: a tree of arrays (looks, n, ...)."""
         ...
 
     def states(self, batch: Batch) -> Any:
         """The states, trajectories along the first axis, as NumPy arrays."""
+        ...
+
+    def memory(self, batch: Batch, which: int) -> Any:
+        """What a watch remembers, trajectories along the first axis, as NumPy arrays."""
         ...
 
 
