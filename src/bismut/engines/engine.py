@@ -1,11 +1,12 @@
 """What an engine does: the step of one trajectory in, a program that advances many out.
 
-    begin  state ↦ carry        draw  (trajectory, k) ↦ ΔW of a few steps        step  (carry, ΔW, h, t) ↦ carry        look  (memory, state, t) ↦ (memory, row)
+    begin  state ↦ carry                          draw  (trajectory, k) ↦ ΔW of a few steps
+    step   (carry, ΔW, h, t) ↦ carry              look  (memory, state, t) ↦ (memory, row)
 
 All of them are functions of one trajectory, with the numbers that all trajectories share (parameters, friction factors, seeds ...) as their last
 argument. An engine compiles them once. A program then advances whole batches of trajectories, and hands back what the watches saw, row by row. What
-it computes for a trajectory is a function of (course, numbers, number of the trajectory, start) and of nothing else: not of its neighbours, and not of
-how a run is cut into calls.
+it computes for a trajectory is a function of (course, numbers, number of the trajectory, start) and of nothing else: not of its neighbours, and not
+of how a run is cut into calls.
 """
 
 from __future__ import annotations
