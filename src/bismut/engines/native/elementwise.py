@@ -15,15 +15,16 @@ from bismut.engines.native.walk import rule, run
 
 
 def apply(scope: Scope, name: str, inputs: list[Array], settings: dict, dtype: Any) -> Array:
-    """One operation on arrays of one shape; a scalar goes with every entry."""
-    shape = next((x.shape for x in inputs if x.shape), ())
+    """One operation on arrays; an axis of length one goes with every entry."""
+    shape = np.broadcast_shapes(*(x.shape for x in inputs))
     if any(isinstance(x, Field) for x in inputs):
+        placed = lambda x, index: [i if n > 1 else 0 for i, n in zip(index, x.shape, strict=True)] if x.shape else ()
 
         def one(inner: Scope, index) -> Any:
-            return inner.lane(name, [entry(inner, x, index if x.shape else ()) for x in inputs], settings)
+            return inner.lane(name, [entry(inner, x, placed(x, index)) for x in inputs], settings)
 
         return Formula(shape, dtype, min(map(array_level, inputs)), one)
-    columns = [list(x.flat) if x.shape else [x[()]] * int(np.prod(shape)) for x in inputs]
+    columns = [x.flat if x.shape == shape else np.broadcast_to(x, shape).flat for x in inputs]
     return array_of([scope.lane(name, list(lanes), settings) for lanes in zip(*columns, strict=True)], shape)
 
 
