@@ -15,7 +15,7 @@ import numpy as np
 from llvmlite import ir
 
 from bismut.engines.engine import Batch, Course, Task
-from bismut.engines.native import control, elementwise, reducing, repeated, shaping  # noqa: F401  their rules are registered
+from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
 from bismut.engines.native.loops import write_advance, write_begin, write_watch
 from bismut.engines.native.target import Machine, fuses
 from bismut.engines.native.tracing import Jaxprs, trace

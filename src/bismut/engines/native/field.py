@@ -154,6 +154,10 @@ def everywhere(scope: Scope, shape: Sequence[int], body: Callable[[Scope, tuple]
 
 def fill(scope: Scope, target: Stored, source: Array) -> None:
     """target ← source, entry by entry."""
+    if not isinstance(source, Field) and not all(map(constant, source.flat)):
+        for index in np.ndindex(*target.shape):
+            target.put(scope, index, source[index])
+        return
     everywhere(scope, target.shape, lambda inner, index: target.put(inner, index, entry(inner, source, index)))
 
 

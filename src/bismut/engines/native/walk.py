@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-from bismut.engines.native.field import Array, Field, Stored, stored
+from bismut.engines.native.field import Array, Field, lanes, stored
 from bismut.engines.native.frame import Scope
 from bismut.engines.native.lane import constants
 
 SMALL = 256  # entries up to which an array is written out as lanes
+FEW = 4  # entries up to which it always is
 
 
 class Refused(Exception):
@@ -58,16 +59,23 @@ def run(scope: Scope, closed: ClosedJaxpr, inputs: list[Array]) -> list[Array]:
     for equation in jaxpr.eqns:
         outputs = RULES[equation.primitive.name](scope, equation, [read(v) for v in equation.invars])
         for v, output in zip(equation.outvars, outputs, strict=True):
-            if uses[v] > 1 and isinstance(output, Field) and not isinstance(output, Stored):
-                output = stored(scope, output)  # noqa: PLW2901  computed once
             if uses[v]:
-                env[v] = output
+                env[v] = _settled(scope, output, uses[v])
         for v in equation.invars:
             if not isinstance(v, Literal):
                 left[v] -= 1
                 if not left[v]:
                     env.pop(v, None)  # its room in the workspace can be used again
     return [read(v) for v in jaxpr.outvars]
+
+
+def _settled(scope: Scope, output: Array, uses: int) -> Array:
+    """A few numbers are lanes; a formula that is used more than once is computed once."""
+    if not isinstance(output, Field):
+        return output
+    if output.size <= FEW:
+        return lanes(scope, output)
+    return stored(scope, output) if uses > 1 else output
 
 
 def unknown(closed: ClosedJaxpr) -> set[str]:
