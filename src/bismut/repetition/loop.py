@@ -264,7 +264,7 @@ def _transpose(primitive: Primitive, cotangents, *operands, jaxpr: ClosedJaxpr, 
 
 def _batch(primitive: Primitive, operands, axes, *, jaxpr: ClosedJaxpr, layout: Layout, linear):
     """A loop whose items are batches."""
-    batched = [axis is not batching.not_mapped for axis in axes]
+    batched = [axis is not None for axis in axes]
     shared, bodies, own = layout.operands(list(zip(operands, axes, batched, strict=True)))
     moved = lambda group, to: [jnp.moveaxis(x, axis, to) if mark else x for x, axis, mark in group]
     where = [0 if mark else None for mark in layout.spread(batched)]
