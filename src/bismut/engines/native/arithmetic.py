@@ -1,9 +1,7 @@
-"""Operations on lanes, by the names of JAX's primitives.
+"""The code of operations on lanes, by the names of JAX's primitives.
 
-    fold     0 · x = 0, 1 · x = x, 0 + x = x: what constants decide is decided while the code is written, so a sparse Jacobian costs what it holds
-    fuse     a b + c is rounded once, wherever a sum meets a product
-
-(0 · ∞ = 0 here; a step in which that matters has failed already.) Both are decided by the formulas alone, hence for every trajectory alike.
+A product and a sum are fused, a b + c rounded once, wherever a sum meets a product. That is decided by the formula alone, hence for every trajectory
+alike.
 """
 
 from __future__ import annotations
@@ -11,171 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
-from scipy import special
 
 from bismut.engines.native.code import Code, Value
 from bismut.engines.native.elementary import FUNCTIONS
 from bismut.engines.native.elementary.formula import Mask
+from bismut.engines.native.folding import compute
 from bismut.engines.native.lane import SHARED, Lane, constant, level_of, value_of
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-
-
-def _is(lane: Any, number: float) -> bool:
-    return constant(lane) and lane == number
-
-
-def _fold_add(a, b):
-    return b if _is(a, 0) else a if _is(b, 0) else None
-
-
-def _fold_sub(a, b):
-    return a if _is(b, 0) else None
-
-
-def _fold_mul(a, b):
-    for x, y in ((a, b), (b, a)):
-        if _is(x, 0):
-            return x
-        if _is(x, 1):
-            return y
-    return None
-
-
-def _fold_div(a, b):
-    return a if _is(a, 0) or _is(b, 1) else None
-
-
-def _fold_and(a, b):
-    for x, y in ((a, b), (b, a)):
-        if constant(x) and x.dtype == bool:
-            return y if x else x
-    return None
-
-
-def _fold_or(a, b):
-    for x, y in ((a, b), (b, a)):
-        if constant(x) and x.dtype == bool:
-            return x if x else y
-    return None
-
-
-def _fold_select(which, *cases):
-    if constant(which):
-        return cases[int(which)]
-    return cases[0] if all(case is cases[0] for case in cases) else None
-
-
-_FOLDS: dict[str, Callable] = {
-    "add": _fold_add,
-    "add_any": _fold_add,
-    "sub": _fold_sub,
-    "mul": _fold_mul,
-    "div": _fold_div,
-    "and": _fold_and,
-    "or": _fold_or,
-    "select_n": _fold_select,
-}
-
-
-def fold(name: str, lanes: list) -> Any:
-    """What is known of a result before anything is computed; None where nothing is."""
-    rule = _FOLDS.get(name)
-    return None if rule is None else rule(*lanes)
-
-
-# All lanes constant.
-
-_NUMPY: dict[str, Callable] = {
-    "add": np.add,
-    "add_any": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "neg": np.negative,
-    "max": np.maximum,
-    "min": np.minimum,
-    "abs": np.abs,
-    "sign": np.sign,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda a: 1 / np.sqrt(a),
-    "cbrt": np.cbrt,
-    "square": np.square,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "rem": np.fmod,
-    "pow": np.power,
-    "exp": np.exp,
-    "exp2": np.exp2,
-    "expm1": np.expm1,
-    "log": np.log,
-    "log1p": np.log1p,
-    "logistic": special.expit,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "erf": special.erf,
-    "erfc": special.erfc,
-    "erf_inv": special.erfinv,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "not": np.invert,
-    "shift_left": np.left_shift,
-    "is_finite": np.isfinite,
-    "clamp": lambda low, a, high: np.minimum(np.maximum(a, low), high),
-    "select_n": lambda which, *cases: cases[int(which)],
-    "copy": lambda a: a,
-    "copy_p": lambda a: a,
-    "stop_gradient": lambda a: a,
-    "reduce_precision": lambda a: a,
-}
-
-
-def _shifted(a, n, logical: bool):
-    kind = np.dtype(f"u{a.dtype.itemsize}") if logical else np.dtype(f"i{a.dtype.itemsize}")
-    return np.right_shift(a.view(kind), n.astype(kind)).view(a.dtype)
-
-
-def compute(name: str, lanes: list, settings: dict) -> Any:
-    """The result of an operation on constants."""
-    with np.errstate(all="ignore"):
-        if name == "div":
-            return lanes[0] / lanes[1] if lanes[0].dtype.kind == "f" else np.asarray(np.trunc(lanes[0] / lanes[1])).astype(lanes[0].dtype)[()]
-        if name == "integer_pow":
-            return np.asarray(lanes[0] ** np.asarray(settings["y"], lanes[0].dtype)).astype(lanes[0].dtype)[()]
-        if name == "convert_element_type":
-            return np.asarray(lanes[0]).astype(settings["new_dtype"])[()]
-        if name == "bitcast_convert_type":
-            return lanes[0].view(np.dtype(settings["new_dtype"]))
-        if name == "round":
-            with jax.ensure_compile_time_eval():
-                return np.asarray(jax.lax.round(lanes[0], settings["rounding_method"]))[()]
-        if name.startswith("shift_right"):
-            return _shifted(*lanes, logical=name == "shift_right_logical")
-        dtype = lanes[0].dtype
-        found = np.asarray(_NUMPY[name](*lanes))[()]
-        return found if found.dtype.kind == "b" or name == "select_n" else found.astype(dtype)
-
-
-# Code.
 
 
 def _float_max(code: Code, a: Value, b: Value, sign: str, plain: bool) -> Value:
@@ -215,101 +57,106 @@ def _sign(code: Code, a: Value, dtype) -> Value:
     return code.select(nonzero, code.copysign(one, a), a)
 
 
-def _real(code: Code, name: str, a: list[Value], lanes: list, dtype, settings: dict) -> Value:
-    """An operation on reals that gives reals."""
-    if name in FUNCTIONS:
-        return FUNCTIONS[name](code, *a)
-    match name:
-        case "add" | "add_any":
-            return code.add(*a)
-        case "sub":
-            return code.sub(*a)
-        case "mul":
-            return code.mul(*a)
-        case "div":
-            return code.div(*a)
-        case "neg":
-            return code.neg(*a)
-        case "square":
-            return code.mul(a[0], a[0])
-        case "integer_pow":
-            return _power(code, a[0], settings["y"], dtype)
-        case "max" | "min":
-            if constant(lanes[0]):
-                lanes, a = lanes[::-1], a[::-1]
-            return _float_max(code, *a, sign=">" if name == "max" else "<", plain=constant(lanes[1]) and not np.isnan(lanes[1]))
-        case "abs":
-            return code.abs(a[0])
-        case "sign":
-            return _sign(code, a[0], dtype)
-        case "sqrt":
-            return code.sqrt(a[0])
-        case "rsqrt":
-            return code.div(code.constant(1, dtype), code.sqrt(a[0]))
-        case "floor":
-            return code.floor(a[0])
-        case "ceil":
-            return code.neg(code.floor(code.neg(a[0])))
-        case "round":
-            return _rounded(code, a[0], int(settings["rounding_method"]), dtype)
-        case "rem":
-            return code.builder.frem(*a)
-        case "clamp":
-            known = [constant(lanes[0]), constant(lanes[2])]
-            return _float_max(code, _float_max(code, a[1], a[0], ">", known[0]), a[2], "<", known[1])
-    raise KeyError(name)
+def _larger(sign: str) -> Callable:
+    def emitted(code: Code, a: list[Value], lanes: list, dtype, settings: dict) -> Value:
+        if constant(lanes[0]):
+            lanes, a = lanes[::-1], a[::-1]
+        return _float_max(code, *a, sign=sign, plain=constant(lanes[1]) and not np.isnan(lanes[1]))
+
+    return emitted
 
 
-def _whole(code: Code, name: str, a: list[Value], dtype, settings: dict) -> Value:
-    """An operation on whole numbers or truth values."""
-    builder, signed = code.builder, dtype.kind == "i"
-    order = builder.icmp_signed if signed else builder.icmp_unsigned
-    match name:
-        case "add" | "add_any":
-            return builder.add(*a)
-        case "sub":
-            return builder.sub(*a)
-        case "mul":
-            return builder.mul(*a)
-        case "neg":
-            return builder.neg(a[0])
-        case "and":
-            return builder.and_(*a)
-        case "or":
-            return builder.or_(*a)
-        case "xor":
-            return builder.xor(*a)
-        case "not":
-            return builder.not_(a[0])
-        case "max" | "min":
-            return builder.select(order(">" if name == "max" else "<", *a), *a)
-        case "square":
-            return builder.mul(a[0], a[0])
-        case "integer_pow":
-            return _power(code, a[0], settings["y"], dtype)
-        case "abs":
-            return builder.select(order("<", a[0], code.constant(0, dtype)), builder.neg(a[0]), a[0]) if signed else a[0]
-        case "sign":
-            zero = code.constant(0, dtype)
-            return builder.select(
-                order(">", a[0], zero), code.constant(1, dtype), builder.select(order("<", a[0], zero), code.constant(-1, dtype), zero)
-            )
-        case "div" | "rem":
-            one, none = code.constant(1, dtype), builder.icmp_unsigned("==", a[1], code.constant(0, dtype))
-            by = builder.select(none, one, a[1])
-            if name == "div":
-                return builder.select(
-                    none, code.constant(-1 if signed else np.iinfo(dtype).max, dtype), (builder.sdiv if signed else builder.udiv)(a[0], by)
-                )
-            return builder.select(none, a[0], (builder.srem if signed else builder.urem)(a[0], by))
-        case "shift_left" | "shift_right_logical" | "shift_right_arithmetic":
-            return {"shift_left": builder.shl, "shift_right_logical": builder.lshr, "shift_right_arithmetic": builder.ashr}[name](*a)
-        case "clamp":
-            low = builder.select(order("<", a[1], a[0]), a[0], a[1])
-            return builder.select(order(">", low, a[2]), a[2], low)
-        case "population_count":
-            return code.intrinsic("llvm.ctpop", a[0])
-    raise KeyError(name)
+def _clamped(code: Code, a: list[Value], lanes: list, dtype, settings: dict) -> Value:
+    known = [constant(lanes[0]), constant(lanes[2])]
+    return _float_max(code, _float_max(code, a[1], a[0], ">", known[0]), a[2], "<", known[1])
+
+
+# (code, values, lanes, dtype, settings) ↦ value, for reals; elementary functions come beside them.
+_REALS: dict[str, Callable] = {
+    "add": lambda code, a, *_: code.add(*a),
+    "add_any": lambda code, a, *_: code.add(*a),
+    "sub": lambda code, a, *_: code.sub(*a),
+    "mul": lambda code, a, *_: code.mul(*a),
+    "div": lambda code, a, *_: code.div(*a),
+    "neg": lambda code, a, *_: code.neg(*a),
+    "square": lambda code, a, *_: code.mul(a[0], a[0]),
+    "integer_pow": lambda code, a, _, dtype, settings: _power(code, a[0], settings["y"], dtype),
+    "max": _larger(">"),
+    "min": _larger("<"),
+    "clamp": _clamped,
+    "abs": lambda code, a, *_: code.abs(a[0]),
+    "sign": lambda code, a, _, dtype, __: _sign(code, a[0], dtype),
+    "sqrt": lambda code, a, *_: code.sqrt(a[0]),
+    "rsqrt": lambda code, a, _, dtype, __: code.div(code.constant(1, dtype), code.sqrt(a[0])),
+    "floor": lambda code, a, *_: code.floor(a[0]),
+    "ceil": lambda code, a, *_: code.neg(code.floor(code.neg(a[0]))),
+    "round": lambda code, a, _, dtype, settings: _rounded(code, a[0], int(settings["rounding_method"]), dtype),
+    "rem": lambda code, a, *_: code.builder.frem(*a),
+    **{name: lambda code, a, *_, emit=emit: emit(code, *a) for name, emit in FUNCTIONS.items()},
+}
+
+
+def _order(code: Code, dtype: np.dtype) -> Callable:
+    return code.builder.icmp_signed if dtype.kind == "i" else code.builder.icmp_unsigned
+
+
+def _whole_sign(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+    zero, order = code.constant(0, dtype), _order(code, dtype)
+    below = code.select(order("<", a[0], zero), code.constant(-1, dtype), zero)
+    return code.select(order(">", a[0], zero), code.constant(1, dtype), below)
+
+
+def _divided(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+    """Towards zero; by zero all bits are ones, as XLA has it, and the machine does not stop."""
+    by, none = _divisor(code, a[1], dtype)
+    divide = code.builder.sdiv if dtype.kind == "i" else code.builder.udiv
+    return code.select(none, code.constant(-1 if dtype.kind == "i" else np.iinfo(dtype).max, dtype), divide(a[0], by))
+
+
+def _remainder(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+    by, none = _divisor(code, a[1], dtype)
+    return code.select(none, a[0], (code.builder.srem if dtype.kind == "i" else code.builder.urem)(a[0], by))
+
+
+def _divisor(code: Code, b: Value, dtype) -> tuple[Value, Value]:
+    none = code.builder.icmp_unsigned("==", b, code.constant(0, dtype))
+    return code.select(none, code.constant(1, dtype), b), none
+
+
+def _whole_clamp(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+    order = _order(code, dtype)
+    low = code.select(order("<", a[1], a[0]), a[0], a[1])
+    return code.select(order(">", low, a[2]), a[2], low)
+
+
+def _whole_abs(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+    return code.select(code.builder.icmp_signed("<", a[0], code.constant(0, dtype)), code.builder.neg(a[0]), a[0]) if dtype.kind == "i" else a[0]
+
+
+# (code, values, dtype, settings) ↦ value, for whole numbers and truth values.
+_WHOLES: dict[str, Callable] = {
+    "add": lambda code, a, *_: code.builder.add(*a),
+    "add_any": lambda code, a, *_: code.builder.add(*a),
+    "sub": lambda code, a, *_: code.builder.sub(*a),
+    "mul": lambda code, a, *_: code.builder.mul(*a),
+    "neg": lambda code, a, *_: code.builder.neg(a[0]),
+    "and": lambda code, a, *_: code.builder.and_(*a),
+    "or": lambda code, a, *_: code.builder.or_(*a),
+    "xor": lambda code, a, *_: code.builder.xor(*a),
+    "not": lambda code, a, *_: code.builder.not_(a[0]),
+    "square": lambda code, a, *_: code.builder.mul(a[0], a[0]),
+    "integer_pow": lambda code, a, dtype, settings: _power(code, a[0], settings["y"], dtype),
+    "max": lambda code, a, dtype, _: code.select(_order(code, dtype)(">", *a), *a),
+    "min": lambda code, a, dtype, _: code.select(_order(code, dtype)("<", *a), *a),
+    "abs": _whole_abs,
+    "sign": _whole_sign,
+    "div": _divided,
+    "rem": _remainder,
+    "clamp": _whole_clamp,
+    "shift_left": lambda code, a, *_: code.builder.shl(*a),
+    "shift_right_logical": lambda code, a, *_: code.builder.lshr(*a),
+    "shift_right_arithmetic": lambda code, a, *_: code.builder.ashr(*a),
+}
 
 
 def _converted(code: Code, a: Value, old: np.dtype, new: np.dtype) -> Value:
@@ -377,8 +224,8 @@ def emit(code: Code, name: str, lanes: list, settings: dict, level: int | None =
         return Lane(code.builder.bitcast(a[0], code.vector(new)), new, level)
     if dtype.kind == "f":
         factors = tuple(lanes) if name == "mul" else (lanes[0], lanes[0]) if name == "square" else None
-        return Lane(_real(code, name, a, lanes, dtype, settings), dtype, level, factors)
-    return Lane(_whole(code, name, a, dtype, settings), dtype, level)
+        return Lane(_REALS[name](code, a, lanes, dtype, settings), dtype, level, factors)
+    return Lane(_WHOLES[name](code, a, dtype, settings), dtype, level)
 
 
 def convert(code: Code, lane: Any, new: Any, level: int) -> Any:
@@ -398,19 +245,6 @@ def _selected(code: Code, lanes: list, level: int) -> Lane:
     for i, value in enumerate(values[1:], 1):
         chosen = code.select(code.builder.icmp_signed("==", which.value, code.constant(i, which.dtype)), value, chosen)
     return Lane(chosen, dtype, level)
-
-
-ELEMENTWISE = frozenset(_NUMPY) | {
-    "div",
-    "integer_pow",
-    "convert_element_type",
-    "bitcast_convert_type",
-    "round",
-    "shift_right_logical",
-    "shift_right_arithmetic",
-}
-
-SETTINGS = {"integer_pow": ("y",), "convert_element_type": ("new_dtype",), "bitcast_convert_type": ("new_dtype",), "round": ("rounding_method",)}
 
 
 def somewhere(code: Code, mask: Value) -> Value:

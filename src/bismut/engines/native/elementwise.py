@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
-from bismut.engines.native.arithmetic import ELEMENTWISE, SETTINGS
 from bismut.engines.native.field import Array, Field, Formula, array_level, entry
+from bismut.engines.native.folding import ELEMENTWISE, SETTINGS
 from bismut.engines.native.frame import Scope
 from bismut.engines.native.lane import array_of
 from bismut.engines.native.walk import rule, run

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from bismut.engines.native.arithmetic import compute, emit, fold
+from bismut.engines.native.arithmetic import emit
 from bismut.engines.native.code import Code, Value, element
+from bismut.engines.native.folding import compute, fold
 from bismut.engines.native.lane import SAME, SHARED, Lane, constant, level_of
 
 LONG, BYTE = ir.IntType(64), ir.IntType(8)

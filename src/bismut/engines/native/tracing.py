@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from bismut.engines.engine import Task
 
@@ -41,7 +42,9 @@ def shapes(tree: Any) -> Any:
 def _traced(function, *arguments) -> Traced:
     closed, out = jax.make_jaxpr(function, return_shape=True)(*arguments)
     leaves, structure = jax.tree.flatten(out)
-    return Traced(closed, structure, leaves)
+    # Of a derivative the value itself is often not wanted, and a loop over pairs that nobody reads is no small thing.
+    needed, _ = dce_jaxpr(closed.jaxpr, [True] * len(leaves), instantiate=True)
+    return Traced(ClosedJaxpr(needed, closed.consts), structure, leaves)
 
 
 def trace(task: Task) -> Jaxprs:
