@@ -147,16 +147,13 @@ def configuration(ready: Any) -> str:
 
 
 def _rehearse(ready: Any, as_json: bool) -> None:
-    import contextlib
-    import io
     from dataclasses import asdict
 
-    if not as_json:
-        ready.simulate(dry_run=True)
-        return
-    with contextlib.redirect_stdout(io.StringIO()):
-        plan = ready.simulate(dry_run=True)
-    print_json({"plan": asdict(plan)})
+    plan = ready.simulate(dry_run=True)
+    if as_json:
+        print_json({"plan": asdict(plan)})
+    else:
+        print(plan)
 
 
 def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:

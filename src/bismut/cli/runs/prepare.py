@@ -36,7 +36,7 @@ class Prepared:
     labels: dict[str, Any]
 
     def simulate(self, *, dry_run: bool = False, progress: bool | None = None) -> Any:
-        """The result; or with `dry_run` the plan, printed."""
+        """The result; or with `dry_run` the plan."""
         asked = {key: self.document[key] for key in PASSED if key in self.document}
         asked["until"] = {name: float(error) for name, error in asked.get("until", {}).items()}
         asked["sweep"] = {name: [float(value) for value in values] for name, values in asked.get("sweep", {}).items()}
