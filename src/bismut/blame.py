@@ -12,7 +12,7 @@ _REMEDIES = {
 }
 
 
-def why(problem: Exception) -> str:
+def why(problem: BaseException) -> str:
     """The remedy for a known mistake, otherwise the first line of what was said."""
     for kind in type(problem).__mro__:
         if kind.__name__ in _REMEDIES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import jax
 from bismut import ensembles
 from bismut.cli.runs.quantities import above, label, labels, quantity, together
 from bismut.cli.runs.schema import BOOKED, Mistake
+from bismut.cli.runs.toml import parsed
 from bismut.ensembles.checks import check_looks, check_name, check_start, one_start
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Watcher
@@ -57,8 +57,8 @@ def from_words(words: list[str], trajectories: int) -> dict[str, Any]:
 
 def _tables(typed: str) -> dict[str, Any]:
     try:
-        found = tomllib.loads(typed)
-    except tomllib.TOMLDecodeError:
+        found = parsed(typed, "--observe")
+    except BismutError:
         found = {}
     if not found or not all(isinstance(table, Mapping) for table in found.values()):
         raise BismutError(
