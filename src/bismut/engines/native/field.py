@@ -37,6 +37,13 @@ class Field:
         raise NotImplementedError
 
 
+class Writable(Field):
+    """An array whose entries can be set."""
+
+    def put(self, scope: Scope, index: Sequence[Index], lane: Any) -> None:
+        raise NotImplementedError
+
+
 class Formula(Field):
     """An array whose entries are computed where they are asked for."""
 
@@ -47,7 +54,7 @@ class Formula(Field):
         return self.entry(scope, index)
 
 
-class Stored(Field):
+class Stored(Writable):
     """Entries in memory: `base` an address, `owner` what must live as long, `start` and `strides` counted in entries."""
 
     def __init__(
@@ -152,7 +159,7 @@ def everywhere(scope: Scope, shape: Sequence[int], body: Callable[[Scope, tuple]
         everywhere(inner, shape[1:], body, (*index, i))
 
 
-def fill(scope: Scope, target: Stored, source: Array) -> None:
+def fill(scope: Scope, target: Writable, source: Array) -> None:
     """target ← source, entry by entry."""
     if not isinstance(source, Field) and not all(map(constant, source.flat)):
         for index in np.ndindex(*target.shape):
@@ -192,7 +199,7 @@ def _table(frame: Frame, array: np.ndarray) -> Stored:
     key = ("table", values.dtype.char, values.tobytes())
     if key not in frame.memo:
         kind = ir.ArrayType(_kind(values.dtype), values.size)
-        table = ir.GlobalVariable(frame.function.module, kind, frame.function.module.get_unique_name("table"))
+        table: Any = ir.GlobalVariable(frame.function.module, kind, frame.function.module.get_unique_name("table"))
         table.global_constant, table.linkage = True, "internal"
         table.initializer = ir.Constant(kind, [float(v) if values.dtype.kind == "f" else int(v) for v in values])
         frame.memo[key] = table.bitcast(ir.IntType(8).as_pointer())

@@ -64,7 +64,7 @@ def x_type(x: Field) -> Any:
 def _of_lane(scope: Scope, lane: Any, k: int) -> Any:
     if constant(lane):
         return int(lane)
-    number = scope.builder.extract_element(lane.value, ir.Constant(ir.IntType(32), k))
+    number: Any = scope.builder.extract_element(lane.value, ir.Constant(ir.IntType(32), k))
     if number.type.width == 64:
         return number
     return scope.builder.sext(number, LONG) if lane.dtype.kind == "i" else scope.builder.zext(number, LONG)
@@ -248,7 +248,7 @@ def _(scope, equation, inputs):
     for k, u in zip(windows, d.update_window_dims, strict=True):
         sizes[k] = new.shape[u]
     small = _plain(indices) is not None and not isinstance(x, Field) and aval.size <= SMALL
-    out = x.copy() if small else _copied(scope, x, aval)
+    out: Any = lanes(scope, x).copy() if small else _copied(scope, x, aval)
 
     def one(inner: Scope, index) -> None:
         batch = [i for k, i in enumerate(index) if k not in d.update_window_dims]

@@ -49,7 +49,7 @@ def first_of(code: Code, lane: Any, width: int = 64) -> Value:
     kind = ir.IntType(width)
     if constant(lane):
         return ir.Constant(kind, int(lane))
-    number = code.builder.extract_element(lane.value, ir.Constant(ir.IntType(32), 0))
+    number: Any = code.builder.extract_element(lane.value, ir.Constant(ir.IntType(32), 0))
     if number.type.width == width:
         return number
     if number.type.width > width:

@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from bismut.engines.native.code import element
 from bismut.engines.native.control import Held, replace, row_of
-from bismut.engines.native.field import Array, Field, Stored, allocate, entry, everywhere, fill, lanes
+from bismut.engines.native.field import Array, Stored, Writable, allocate, entry, everywhere, fill, lanes
 from bismut.engines.native.frame import LONG, Frame, Scope, Variable, plus, times
 from bismut.engines.native.lane import OWN, SHARED, Lane, array_of, constant, value_of
 from bismut.engines.native.tracing import Jaxprs
@@ -25,7 +25,7 @@ from bismut.engines.native.walk import SMALL, run
 FEW = 16  # entries up to which an array of a step with loops over bodies is held in registers
 
 
-class Column(Field):
+class Column(Writable):
     """An array of every trajectory of a batch, (entries, n) in memory, at one group of trajectories."""
 
     def __init__(self, frame: Frame, aval, width: Any):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, fill, stored
@@ -91,7 +93,7 @@ def _(scope, equation, inputs):
     return [cut(scope, x, begin, equation.outvars[0].aval.shape, step)]
 
 
-def cut(scope: Scope, x: Field, begin, shape, step) -> Field:
+def cut(scope: Scope, x: Field, begin, shape, step) -> Any:
     """A part of an array, from places that may be known only while the program runs."""
     builder, begin, step = scope.builder, [int(b) if isinstance(b, np.integer) else b for b in begin], [int(s) for s in step]
     if isinstance(x, Stored):

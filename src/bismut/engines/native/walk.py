@@ -53,8 +53,8 @@ def run(scope: Scope, closed: ClosedJaxpr, inputs: list[Array]) -> list[Array]:
     env.update(zip(jaxpr.invars, inputs, strict=True))
     left = dict(uses)
 
-    def read(v):
-        return known(np.asarray(v.val, v.aval.dtype)) if isinstance(v, Literal) else env[v]
+    def read(v: Any) -> Array:
+        return env[v] if not isinstance(v, Literal) else known(np.asarray(v.val, _dtype(v.aval)))
 
     for equation in jaxpr.eqns:
         outputs = RULES[equation.primitive.name](scope, equation, [read(v) for v in equation.invars])
@@ -67,6 +67,10 @@ def run(scope: Scope, closed: ClosedJaxpr, inputs: list[Array]) -> list[Array]:
                 if not left[v]:
                     env.pop(v, None)  # its room in the workspace can be used again
     return [read(v) for v in jaxpr.outvars]
+
+
+def _dtype(aval: Any) -> Any:
+    return aval.dtype
 
 
 def _settled(scope: Scope, output: Array, uses: int) -> Array:
