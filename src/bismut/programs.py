@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import equinox as eqx
 import jax
@@ -85,11 +85,12 @@ def compiled(function: Callable[Given, Value]) -> Callable[Given, Value]:
 
         def make():
             def inner(numbers):
-                arguments, named = whole(numbers)
-                return function(*arguments, **named)
+                given, words = whole(numbers)
+                return cast(Any, function)(*given, **words)
 
             return jax.jit(inner)
 
-        return _FUNCTIONS.get((function, key((arguments, named))), make)(numbers)
+        program: Callable[[Any], Value] = _FUNCTIONS.get((function, key((arguments, named))), make)
+        return program(numbers)
 
     return call

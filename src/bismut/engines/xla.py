@@ -95,7 +95,9 @@ class Compiled:
             now = jax.lax.while_loop(lambda now: now[3] < end, lambda now: group(end, now), now)
             passed = passed + stride
             t = t0 + h * _real(now[2], task.dtype)
-            looked = [self._look(i, watch, task.state(now[0]), t, numbers, memory[i], rows[i], every[i], passed) for i, watch in enumerate(task.watches)]
+            looked = [
+                self._look(i, watch, task.state(now[0]), t, numbers, memory[i], rows[i], every[i], passed) for i, watch in enumerate(task.watches)
+            ]
             return now, tuple(m for m, _ in looked), tuple(r for _, r in looked), passed
 
         states = task.state(carry)
@@ -145,8 +147,8 @@ class Compiled:
 
     def advance(self, course: Course, numbers: Any, batch: Batch, ticks: int, stride: int, every: tuple[int, ...], passed: int) -> tuple[Batch, list]:
         each, found = [], []
-        for piece in batch.carry.each:
-            piece, rows = self._piece(course, numbers, batch.step, batch.step - batch.carry.first, piece, ticks, stride, every, passed)
+        for before in batch.carry.each:
+            piece, rows = self._piece(course, numbers, batch.step, batch.step - batch.carry.first, before, ticks, stride, every, passed)
             each.append(piece)
             found.append(rows)
         rows = [jax.tree.map(lambda *parts: np.concatenate(parts, 1), *watch) if any(every) else () for watch in zip(*found, strict=True)]
@@ -164,7 +166,7 @@ class Compiled:
             carry, memory, failed, rows = self._call(self._run, numbers, *self._clock(course), *data, *amounts)
             piece = piece._replace(carry=carry, memory=memory, failed=failed)
             for mine, (number, row) in zip(kept, rows, strict=True):
-                mine.append(jax.tree.map(lambda leaf, n=int(number): np.asarray(leaf)[:n, : piece.real], row))
+                mine.append(jax.tree.map(lambda leaf, n=int(number), real=piece.real: np.asarray(leaf)[:n, :real], row))
             ticks, step, since, passed = ticks - now, step + now * stride, since + now * stride, passed + now * stride
             if not ticks:
                 return piece, [jax.tree.map(lambda *parts: np.concatenate(parts), *mine) for mine in kept]

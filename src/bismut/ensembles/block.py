@@ -84,7 +84,9 @@ class _Walk:
         looking = [every for every in self.every if every]
         self.tick = reduce(gcd, looking, 0) or request.every
         # No call gives more rows than a portion.
-        self.most = min([p * e // self.tick for p, e, r in zip(portions, self.every, request.chosen.rows, strict=True) if e and bytes_of(r)], default=2**30)
+        self.most = min(
+            [p * e // self.tick for p, e, r in zip(portions, self.every, request.chosen.rows, strict=True) if e and bytes_of(r)], default=2**30
+        )
 
     def run(self) -> BlockResult | None:
         request = self.request

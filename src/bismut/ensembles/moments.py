@@ -29,8 +29,9 @@ def gather(values, counted: np.ndarray | None = None, axis: int = 0) -> Moments:
         return _whole(values)
     weight = counted.reshape(*counted.shape[:axis], *[1] * (values.ndim - counted.ndim), counted.shape[axis])
     n = np.broadcast_to(weight.sum(-1), values.shape[:-1])
-    mean = np.where(weight, values, 0.0).sum(-1) / np.maximum(n, 1)
-    second = (np.where(weight, values - mean[..., None], 0.0) ** 2).sum(-1)
+    safe = np.where(weight, values, 0.0)
+    mean = safe.sum(-1) / np.maximum(n, 1)
+    second = (np.where(weight, safe - mean[..., None], 0.0) ** 2).sum(-1)
     return Moments(n, mean, second, np.where(weight, values, np.inf).min(-1), np.where(weight, values, -np.inf).max(-1))
 
 

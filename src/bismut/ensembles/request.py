@@ -109,9 +109,9 @@ def request(
     scheme: Scheme,
     start: Any = None,
     *,
-    step: float | None = None,
+    step: Any = None,
     steps: int,
-    trajectories: int | None = None,
+    trajectories: Any = None,
     seed: int | None = None,
     observe: Mapping[str, Callable | Observable | Watcher] | None = None,
     every: int | None = None,
@@ -119,7 +119,7 @@ def request(
     until: Mapping[str, float] | None = None,
     sweep: Mapping[str, Any] | None = None,
     path: Wiener | None = None,
-    t0: float | None = None,
+    t0: Any = None,
     on_failure: str = "exclude",
     block: int | None = None,
     mode: str = "auto",
@@ -134,8 +134,8 @@ def request(
     if continue_from is not None:
         given = {"start": start, "step": step, "trajectories": trajectories, "seed": seed, "path": path, "t0": t0, "sweep": sweep}
         before = _before(continue_from, given, first_trajectory)
-        start, step, trajectories, path, t0, sweep = continue_from.final, before.step, continue_from.trajectories_run, before.path, before.t0, before.axes
-        first_trajectory, done = before.first, continue_from.steps_done
+        start, trajectories, done = continue_from.final, continue_from.trajectories_run, continue_from.steps_done
+        step, path, t0, sweep, first_trajectory = before.step, before.path, before.t0, before.axes, before.first
     if start is None or step is None:
         raise DomainError("A run needs start and step=, or continue_from= a result to go on from.")
     check_step(step)
@@ -186,8 +186,8 @@ def request(
 def _check_untraced(*values: Any) -> None:
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((values, jnp.zeros(()) + 0))):
         raise BismutError(
-            "simulate cannot run inside jax.jit, vmap or grad: it looks at numbers while it runs. bm.average is a mean over trajectories that JAX can "
-            "transform, and bm.trajectory a whole trajectory."
+            "simulate cannot run inside jax.jit, vmap or grad: it looks at numbers while it runs. bm.average is a mean over trajectories that JAX "
+            "can transform, and bm.trajectory a whole trajectory."
         )
 
 
@@ -223,7 +223,9 @@ def _targets(until: Mapping[str, float] | None, watchers: tuple[tuple[str, Watch
         if not target > 0:
             raise DomainError(f"until[{name!r}] must be a positive standard error, but {target} came.")
         if not known[name].has_error:
-            raise DomainError(f"until names {name!r}, but {known[name]} has no standard error. A function of a State, time_average and Observer have one.")
+            raise DomainError(
+                f"until names {name!r}, but {known[name]} has no standard error. A function of a State, time_average and Observer have one."
+            )
     return dict(until or {})
 
 

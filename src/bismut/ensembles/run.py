@@ -133,7 +133,9 @@ def assembled(request: Request, totals: list, run: list[int], failed: list[int],
     for i, (name, watcher) in enumerate(request.watchers):
         clock = lambda n, w=watcher: Clock(request.begins, request.step, request.stride(w), steps, n)
         each = [None if total is None else watcher.report(name, total[i], clock(n)) for total, n in zip(totals, run, strict=True)]
-        reports[name] = (each[0] if alone else side_by_side(each, dict(request.axes))).over(population)
+        report = each[0] if alone else side_by_side(each, dict(request.axes))
+        assert report is not None, "something was complete"
+        reports[name] = report.over(population)
     return Result(times, reports, final, outcome, _provenance(request, run, steps), request, totals)
 
 

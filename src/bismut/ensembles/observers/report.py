@@ -43,9 +43,7 @@ class Report:
     """Named results, each to be had as an attribute and labelled as xarray: `report.mean`, `report.stderr`, ...; all of them with `dataset()`.
     `population` says how many trajectories they are over, and how many failed."""
 
-    def __init__(
-        self, name: str, variables: Variables, coordinates: dict[str, np.ndarray], words: str = "", population: Population | None = None
-    ):
+    def __init__(self, name: str, variables: Variables, coordinates: dict[str, np.ndarray], words: str = "", population: Population | None = None):
         self.name, self.variables, self.coordinates, self.words, self.population = name, variables, coordinates, words, population
 
     def __getattr__(self, kind: str) -> xarray.DataArray:
@@ -104,10 +102,10 @@ def side_by_side(reports: Sequence[Report | None], axes: dict[str, np.ndarray]) 
     variables = {}
     for kind, (inner, _) in first.variables.items():
         each = [None if report is None else np.asarray(report.variables[kind][1]) for report in reports]
-        most = np.max([one.shape for one in each if one is not None], axis=0).astype(int) if inner else ()
-        whole = all(one is not None and one.shape == tuple(most) for one in each)
-        stacked = np.stack(each) if whole else np.stack([_filled(one, tuple(most)) for one in each])
-        variables[kind] = ((*axes, *inner), stacked.reshape(*shape, *most))
+        shapes = {None if one is None else one.shape for one in each}
+        most = tuple(int(n) for n in np.max([one.shape for one in each if one is not None], axis=0)) if inner else ()
+        filled = [one if one is not None and len(shapes) == 1 else _filled(one, most) for one in each]
+        variables[kind] = ((*axes, *inner), np.stack(filled).reshape(*shape, *most))
     longest = {axis: max((r.coordinates[axis] for r in known if axis in r.coordinates), key=len) for axis in first.coordinates}
     return Report(first.name, variables, {**axes, **longest}, _swept_words(variables, axes))
 

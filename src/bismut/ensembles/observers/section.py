@@ -43,7 +43,7 @@ class Kept(NamedTuple):
 class Crossings(NamedTuple):
     """Per trajectory: how many there were, and time and what was asked for at the first so many."""
 
-    count: np.ndarray
+    count: Any
     times: np.ndarray
     values: np.ndarray
 

@@ -8,7 +8,7 @@ trajectories their means are independent, and their spread is the better estimat
 is the number of independent samples that would give the same error.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Blocking:
 class Averages(NamedTuple):
     """Samples of each trajectory; over trajectories, moments of the mean, and of the variance within a trajectory of block means at each level."""
 
-    count: np.ndarray
+    count: Any
     mean: Moments
     within: Moments
 

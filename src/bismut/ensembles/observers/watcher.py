@@ -41,7 +41,7 @@ class Seen(NamedTuple):
 
 class Ended(NamedTuple):
     """The end of a block: who finished (n,), for how many watched steps each was finite (−1: it failed before the watch began), how many steps were
-    watched, how often and at which stride the watcher looked; the course of the run, the step at which the watch began, and the size of a whole block."""
+    watched, how often and at which stride the watcher looked; the course of the run, the step at which the watch began, and the size of a block."""
 
     trajectories: np.ndarray
     finished: np.ndarray
