@@ -32,7 +32,7 @@ from bismut.ensembles.plan import Plan, plan
 from bismut.ensembles.request import Request, request
 from bismut.ensembles.result import Provenance, Result
 from bismut.ensembles.run import carry_out
-from bismut.ensembles.simulate import simulate
+from bismut.ensembles.simulate import perform, simulate
 from bismut.ensembles.trajectory import Trajectory, trajectory
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "mean_squared_displacement",
     "momentum",
     "paths",
+    "perform",
     "plan",
     "quantiles",
     "request",

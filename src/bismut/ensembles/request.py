@@ -16,11 +16,11 @@ import numpy as np
 from jax.core import Tracer
 
 from bismut.engines.choice import MODES
-from bismut.ensembles.checks import check_start, check_step, check_time, chosen_path, count, example_of, one_of
+from bismut.ensembles.checks import check_looks, check_start, check_step, check_tables, check_time, chosen_path, count, example_of, one_of
 from bismut.ensembles.observable import Observable, energy
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Setting, Watcher
-from bismut.ensembles.result import RESERVED, Result
+from bismut.ensembles.result import Result
 from bismut.ensembles.sweep import grid, started, variants
 from bismut.ensembles.task import Chosen, chosen
 from bismut.errors import BismutError, DomainError, nearest
@@ -139,7 +139,10 @@ def request(
     if start is None or step is None:
         raise DomainError("A run needs start and step=, or continue_from= a result to go on from.")
     check_step(step)
-    t0 = check_time(0.0 if t0 is None else t0)
+    t0 = 0.0 if t0 is None else t0
+    check_time(t0)
+    check_tables(observe, until, sweep)
+    check_looks(observe, steps)
     steps, trajectories = count(steps, "steps"), count(1 if trajectories is None else trajectories, "trajectories")
     every = count(every if every is not None else -(-steps // 100), "every")
     burn_in, first = count(burn_in, "burn_in", least=0), count(first_trajectory, "first_trajectory", least=0)
@@ -204,15 +207,8 @@ def _before(result: Result, given: Mapping[str, Any], first: int) -> Request:
 
 
 def _watchers(observe: Mapping[str, Any] | None, scheme: Scheme, one: State) -> tuple[tuple[str, Watcher], ...]:
-    if observe is not None and not isinstance(observe, Mapping):
-        raise DomainError(f'observe must be names with what is observed, as in observe={{"energy": bm.energy}}, but {type(observe).__name__} came.')
-    return tuple((name, _watcher(name, what).bound(scheme, name, one)) for name, what in (observe or {"energy": energy}).items())
-
-
-def _watcher(name: str, what: Any) -> Watcher:
-    if not isinstance(name, str) or not name or name in RESERVED or "/" in name:
-        raise DomainError(f"An observable cannot be called {name!r}: results keep that name for themselves ({', '.join(RESERVED)}, and '/').")
-    return what if isinstance(what, Watcher) else Records(what)
+    made = {name: what if isinstance(what, Watcher) else Records(what) for name, what in (observe or {"energy": energy}).items()}
+    return tuple((name, watcher.bound(scheme, name, one)) for name, watcher in made.items())
 
 
 def _targets(until: Mapping[str, float] | None, watchers: tuple[tuple[str, Watcher], ...]) -> dict[str, float]:

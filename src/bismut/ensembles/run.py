@@ -19,7 +19,7 @@ from bismut.ensembles.observers.watcher import Clock
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.progress import Progress
 from bismut.ensembles.request import Request
-from bismut.ensembles.result import Provenance, Result
+from bismut.ensembles.result import Provenance, Result, as_data
 from bismut.ensembles.stopping import Stop
 from bismut.ensembles.workers import Threads
 from bismut.errors import SimulationError
@@ -194,7 +194,7 @@ def _provenance(request: Request, run: list[int], steps: int) -> Provenance:
         bounded=path.bounded,
         mode=request.chosen.engine.name,
         block=request.size,
-        parameters=str(jax.tree.map(np.asarray, scheme.system.parameters)),
+        parameters=as_data(scheme.system.parameters),
         versions=versions(),
         burn_in=request.burn_in,
         sweep={name: values.tolist() for name, values in request.axes.items()} or None,

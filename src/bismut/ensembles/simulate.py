@@ -15,7 +15,7 @@ from bismut.ensembles.cache import keep_programs
 from bismut.ensembles.observable import Observable
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.ensembles.plan import plan, rehearsed
-from bismut.ensembles.request import request
+from bismut.ensembles.request import Request, request
 from bismut.ensembles.result import Result
 from bismut.ensembles.run import carry_out
 from bismut.mechanics import Scheme
@@ -69,10 +69,8 @@ def simulate(
     first_trajectory  the number of the first one: a part of a run, to be put together with `merge`
     continue_from     a result to go on from, instead of start, step, trajectories, seed and t0: on the same noise, at the time it ended
     progress    whether a bar is shown; on a terminal if not given
-    dry_run     print what the run would take (memory, disk, time) and return that plan instead of running
+    dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
     """
-    keep_programs()
-    check_compiler()
     asked = request(
         scheme,
         start,
@@ -95,10 +93,13 @@ def simulate(
         first_trajectory=first_trajectory,
         continue_from=continue_from,
     )
+    return perform(asked, progress=progress, dry_run=dry_run)
+
+
+def perform(asked: Request, *, progress: bool | None = None, dry_run: bool = False) -> Any:
+    """The result of a request, or with `dry_run` its plan; refused if it does not fit into memory."""
+    keep_programs()
+    check_compiler()
     needed = plan(asked)
-    if dry_run:
-        needed = rehearsed(asked, needed)
-        print(needed)
-        return needed
     needed.check()
-    return carry_out(asked, progress=progress)
+    return rehearsed(asked, needed) if dry_run else carry_out(asked, progress=progress)
