@@ -116,10 +116,10 @@ class _Walk:
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(self.trajectories)], drawn)
 
     def _go(self, batch: Batch, steps: int, watched: bool) -> tuple[Batch, int]:
-        done = 0
-        every = self.every if watched else (0,) * len(self.every)
+        done, nobody = 0, (0,) * len(self.every)
         while done < steps and not (self.control.stopped() and done):
             ticks, stride = self._cut(done, steps, watched)
+            every = self.every if watched and (done + stride) % self.tick == 0 else nobody
             clock = time.perf_counter()
             before = batch
             batch, rows = self.program.advance(self.course, self.numbers, before, ticks, stride, every, done)
