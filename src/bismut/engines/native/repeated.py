@@ -92,7 +92,7 @@ def _written_out(scope: Scope, layout: Layout, jaxpr, shared: Sequence[Array], o
     rows = [lanes(scope, x) for x in own]
     found = []
     for k in range(layout.length):
-        row = [np.asarray(x[k], object) if not isinstance(x[k], np.ndarray) else x[k] for x in rows]
+        row = [x[k] if isinstance(x[k], np.ndarray) else array_of([x[k]], ()) for x in rows]
         found.append([lanes(scope, x) for x in run(scope, jaxpr, [*shared, *row])])
     outputs = []
     for n, parts in enumerate(zip(*found, strict=True)):

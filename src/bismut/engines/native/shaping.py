@@ -8,7 +8,7 @@ import numpy as np
 
 from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, fill, stored
 from bismut.engines.native.frame import Scope, plus, times
-from bismut.engines.native.lane import SAME, constants
+from bismut.engines.native.lane import SAME, array_of, constants
 from bismut.engines.native.walk import Refused, rule
 
 
@@ -166,7 +166,7 @@ def _(scope, equation, inputs):
     x, filler = inputs[0], inputs[1]
     config, aval = equation.params["padding_config"], equation.outvars[0].aval
     if not isinstance(x, Field) and aval.size <= scope.small:
-        out = np.full(aval.shape, filler[()], object)
+        out = array_of([filler[()]] * aval.size, aval.shape)
         for index in np.ndindex(*x.shape):
             place = tuple(low + i * (1 + gap) for i, (low, _, gap) in zip(index, config, strict=True))
             if all(0 <= i < n for i, n in zip(place, aval.shape, strict=True)):
