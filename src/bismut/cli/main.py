@@ -47,8 +47,3 @@ for name, command, words in (
     ("doctor", doctor, "versions, devices, and a self-test"),
 ):
     app.command(name, short_help=words)(command)
-
-
-def main() -> None:
-    """Run the command that was typed."""
-    app(prog_name="bismut")
