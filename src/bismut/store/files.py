@@ -23,27 +23,27 @@ _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 def write_all(place: Path, contents: Contents) -> dict[str, Seal]:
     """Write files to a place that does not exist yet, and sync them and their folders."""
-    seals, folders = {}, {place.parent}
+    seals, files, folders = {}, [], {place.parent}
     place.parent.mkdir(parents=True, exist_ok=True)
     for key, data in contents:
         file = place / key if key else place
         if key:
             file.parent.mkdir(parents=True, exist_ok=True)
             folders.update(parent for parent in file.parents if parent.is_relative_to(place))
-        seals[key] = _write(file, data)
-    for folder in folders:
-        sync_folder(folder)
+        _write(file, data)
+        files.append(file)
+        seals[key] = seal_of(data)
+    for written in (*files, *folders):  # after all are written: half the time of syncing one after another
+        sync(written)
     return seals
 
 
-def _write(file: Path, data: bytes) -> Seal:
+def _write(file: Path, data: bytes) -> None:
     handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS, 0o644)
     try:
         write_bytes(handle, data)
-        os.fsync(handle)
     finally:
         os.close(handle)
-    return seal_of(data)
 
 
 def write_bytes(handle: int, data: bytes) -> None:
@@ -53,9 +53,9 @@ def write_bytes(handle: int, data: bytes) -> None:
         rest = rest[os.write(handle, rest) :]
 
 
-def sync_folder(folder: Path) -> None:
-    """Names in a folder are on the disk only when the folder is synced."""
-    handle = os.open(folder, os.O_RDONLY | _FLAGS)
+def sync(written: Path) -> None:
+    """Bring a file, or the names in a folder, to the disk."""
+    handle = os.open(written, os.O_RDONLY | _FLAGS)
     try:
         os.fsync(handle)
     finally:

@@ -82,7 +82,7 @@ def said(owner: dict[str, Any]) -> str:
 
 def alive(owner: dict[str, Any]) -> bool | None:
     """Whether the owner of a lock lives; None if that cannot be known from here. A process number that was given again is not the owner."""
-    if owner.get("host") != socket.gethostname():
+    if owner and owner.get("host") != socket.gethostname():
         return None
     number = owner.get("process")
     if not isinstance(number, int) or number <= 0:

@@ -17,7 +17,7 @@ from typing import Any
 
 from bismut.errors import StoreError
 from bismut.store.arrays import Group, encode
-from bismut.store.files import Contents, remove, sync_folder, told, write_all
+from bismut.store.files import Contents, remove, sync, told, write_all
 from bismut.store.layout import BLOCKS, CHECKPOINTS, STATISTICS, packed, remove_run, settle, staged
 from bismut.store.lock import Lock
 from bismut.store.manifest import Manifest
@@ -112,7 +112,7 @@ class Run:
                 for place in written:
                     remove(place)  # of somebody who was killed in the middle
                 seals = {place: write_all(staged(self.folder, place, number), contents) for place, contents in places.items()}
-                sync_folder(self.folder)
+                sync(self.folder)
                 self._manifest.append({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **entry, "places": seals})
             except BaseException:
                 for place in written:
@@ -136,7 +136,7 @@ class Run:
             remove_run(old)
         self.path.rename(old)
         self.folder.rename(self.path)
-        sync_folder(self.path.parent)
+        sync(self.path.parent)
         self.folder = self._manifest.folder = self.path
 
 
