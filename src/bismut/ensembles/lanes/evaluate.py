@@ -13,6 +13,7 @@ noted in `Program.fallbacks`.
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -35,6 +36,7 @@ from bismut.ensembles.lanes.primitives import (
     take,
     wanted,
 )
+from bismut.repetition import each_p, expanded, items, pairs_p
 
 # Scalar operations up to which lanes are worth their compile time. At 58 000 (three dipoles in a bath) both compile equally long, and lanes run
 # 7 times faster.
@@ -109,7 +111,8 @@ def operations(jaxpr) -> int:
         inner = [p for value in equation.params.values() for p in (value if isinstance(value, tuple | list) else (value,))]
         nested = [getattr(p, "jaxpr", p) for p in inner if hasattr(getattr(p, "jaxpr", p), "eqns")]
         if nested:
-            total += sum(operations(j) for j in nested)
+            times = items(equation.primitive, equation.params["layout"]) if equation.primitive in (each_p, pairs_p) else 1
+            total += times * sum(operations(j) for j in nested)
         elif equation.primitive.name == "dot_general":
             (left, _), _ = equation.params["dimension_numbers"]
             total += equation.outvars[0].aval.size * int(np.prod([equation.invars[0].aval.shape[d] for d in left]))
@@ -170,6 +173,9 @@ class _Evaluation:
             return out if isinstance(out, list) else [out]
         if name in REDUCTIONS:
             return [self.reduce(REDUCTIONS[name], inputs[0], params["axes"], equation.outvars[0].aval.dtype)]
+        if equation.primitive in (each_p, pairs_p):
+            closed = jax.make_jaxpr(partial(expanded, equation.primitive, **params))(*(v.aval for v in equation.invars))
+            return self.run(closed.jaxpr, closed.consts, inputs)
         special = getattr(self, f"_{name}", None)
         if special is not None:
             return special(inputs, params)
