@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,9 +24,8 @@ def result():
 def test_a_full_disk_keeps_what_was_committed(mounted):
     """Blocks are committed until there is no room: the error says so, all before it are whole, and with room the run goes on."""
     disk = mounted("size=3m")
-    with pytest.raises(WriteError, match="No space left"), claim(disk / "a") as run:
-        for block in range(100):
-            run.commit(0, block, writers.arrays(block, 5000))
+    with pytest.raises(WriteError, match="No space left"):
+        _commit_many(disk / "a")
     stored = open_run(disk / "a")
     count = len(stored.blocks)
     assert 10 < count < 100
@@ -37,6 +37,12 @@ def test_a_full_disk_keeps_what_was_committed(mounted):
     for block in range(count + 1):
         np.testing.assert_equal(open_run(disk / "a").block(0, block), writers.arrays(block, 5000))
     assert not list((disk / "a").rglob("*.[0-9]*"))
+
+
+def _commit_many(path):
+    with claim(path) as run:
+        for block in range(100):
+            run.commit(0, block, writers.arrays(block, 5000))
 
 
 def test_a_limit_of_file_size_keeps_what_was_committed(tmp_path):
@@ -55,24 +61,29 @@ def test_a_limit_of_file_size_keeps_what_was_committed(tmp_path):
     assert verify_data(tmp_path / "a").ok
 
 
+class Countdown:
+    """Does what is asked; the last call that it counts fails as on a full disk."""
+
+    def __init__(self, calls):
+        self.left = calls
+
+    def __call__(self, real, *args, **options):
+        self.left -= 1
+        if self.left == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*args, **options)
+
+
 def test_every_call_may_fail_and_nothing_committed_is_lost(tmp_path, monkeypatch):
     """The disk fails at the first, second, ... call of a commit: it is there whole or not at all, and the next one works."""
     failures = 0
     for at in range(1, 40):
-        path, calls = tmp_path / f"{at}", 0
+        path, calls = tmp_path / f"{at}", Countdown(at)
         with claim(path) as run:
             run.commit(0, 0, writers.arrays(0))
             with monkeypatch.context() as patched:
                 for name in writers.CALLS:
-
-                    def call(*args, real=getattr(os, name), **options):
-                        nonlocal calls
-                        calls += 1
-                        if calls == at:
-                            raise OSError(errno.ENOSPC, "No space left on device")
-                        return real(*args, **options)
-
-                    patched.setattr(os, name, call)
+                    patched.setattr(os, name, partial(calls, getattr(os, name)))
                 try:
                     run.commit(0, 1, writers.arrays(1))
                 except WriteError:
@@ -82,7 +93,7 @@ def test_every_call_may_fail_and_nothing_committed_is_lost(tmp_path, monkeypatch
         stored = open_run(path)
         assert set(stored.blocks) == committed | {(0, 2)}
         assert verify_data(path).ok
-        if calls < at:
+        if calls.left > 0:
             break
     assert failures >= 8
 

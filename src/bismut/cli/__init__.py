@@ -4,7 +4,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command that was typed. Reading the commands is part of it: Ctrl-C ends that, too, without a traceback, and so do SIGTERM and SIGHUP."""
+    """Run the command that was typed. Reading the commands is part of it; Ctrl-C, SIGTERM and SIGHUP end all of it without a traceback."""
     import signal
     import sys
 

@@ -22,7 +22,8 @@ import numpy as np
 from bismut.errors import StoreError
 from bismut.store.manifest import plain
 
-NUMBERS = ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)), "float16", "float32", "float64", "complex64", "complex128")
+WHOLE = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
+NUMBERS = ("bool", *WHOLE, "float16", "float32", "float64", "complex64", "complex128")
 TEXT = "string"
 METADATA, ORDER = "zarr.json", "order"
 CHUNK = 2**24  # bytes of a chunk, about: small enough to read one for a few numbers, large enough for few files

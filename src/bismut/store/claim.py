@@ -1,9 +1,9 @@
 """Claim a folder before anything is computed: it is made, locked and written to, or refused.
 
-    nothing there         it is made, in one step, so that of two who ask one gets it
-    a run, overwrite      the new run grows beside it, and takes its place with its first commit; the old one is there until then
-    a run, resume         it is adopted, if its writer has ended
-    anything else         refused: only what bismut made is ever replaced
+nothing there         it is made, in one step, so that of two who ask one gets it
+a run, overwrite      the new run grows beside it, and takes its place with its first commit; the old one is there until then
+a run, resume         it is adopted, if its writer has ended
+anything else         refused: only what bismut made is ever replaced
 """
 
 from __future__ import annotations

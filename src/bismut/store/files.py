@@ -123,6 +123,7 @@ def told(where: Path, doing: str) -> Iterator[None]:
     except (OSError, ValueError) as problem:  # ValueError: a name that no file system has
         reason = str(problem)
         if isinstance(problem, OSError) and problem.strerror:
-            at = problem.filename
-            reason = problem.strerror + (f" ({os.fsdecode(at)})" if at is not None and not isinstance(at, int) and Path(os.fsdecode(at)) != where else "")
+            named = problem.filename
+            other = isinstance(named, str | bytes | os.PathLike) and Path(os.fsdecode(named)) != where
+            reason = problem.strerror + (f" ({os.fsdecode(named)})" if other else "")
         raise WriteError(f"{where} cannot be {doing}: {reason}.") from problem

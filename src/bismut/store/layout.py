@@ -10,8 +10,8 @@
     checkpoints/V-B.zip   a block in progress
     README.txt         these lines
 
-A *place* is one of these files or the folder `statistics`. What line n of the manifest commits to a place is written as PLACE.n, and takes the place
-after the line is on the disk: so it is found under PLACE.n if that exists, and else under PLACE, at any moment, and what it replaces is there until then.
+A *place* is one of these files or the folder `statistics`. What line n of the manifest commits to a place is written as PLACE.n, and takes the
+place after the line is on the disk: so at any moment it is found under PLACE.n if that exists, and else under PLACE.
 """
 
 from __future__ import annotations

@@ -175,10 +175,11 @@ def _check_entries(folder: Path, manifest: Manifest) -> None:
         for place, files in places.items():
             for key in files:
                 check_inside(folder, f"{place}/{key}" if key else place)
-            if place.partition("/")[0] in (BLOCKS, CHECKPOINTS):
-                numbers = entry.get("variant"), entry.get("block")
-                if not all(type(n) is int for n in numbers) or place != packed(place.partition("/")[0], *numbers) or set(files) != {""}:
-                    raise StoreError(f"{wrong}: {place!r} is not the place of variant {numbers[0]!r}, block {numbers[1]!r}.")
+            kind, variant, block = place.partition("/")[0], entry.get("variant"), entry.get("block")
+            if kind in (BLOCKS, CHECKPOINTS) and not (
+                type(variant) is int and type(block) is int and place == packed(kind, variant, block) and set(files) == {""}
+            ):
+                raise StoreError(f"{wrong}: {place!r} is not the place of variant {variant!r}, block {block!r}.")
         tables = all(isinstance(entry.get(key, {}), dict) for key in ("record", "asked", "done", "run_record"))
         if not tables or not isinstance(entry.get("drops", []), list) or entry.get("state", STATES[0]) not in STATES:
             raise StoreError(f"{wrong}: this is no entry of schema {SCHEMA}.")

@@ -1,7 +1,7 @@
 """Results on disk: `save` and `load`.
 
-The tree has a group per observer with its arrays (mean, std, stderr, min, max, count over time, ...), in the order in which they were asked for; a group
-`final` with the last states; a group `outcome` with what failed; and attributes that say how the run was made and how it ended.
+The tree has a group per observer with its arrays (mean, std, stderr, min, max, count over time, ...), in the order in which they were asked for; a
+group `final` with the last states; a group `outcome` with what failed; and attributes that say how the run was made and how it ended.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
 
 
 def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a result to a folder, and return its path. An existing result is replaced only with overwrite=True, and only once the new one is
-    complete; anything else is never replaced. Where writing fails, the result goes to a temporary folder: a warning says so, and its path is returned."""
+    """Write a result to a folder, and return its path.
+
+    An existing result is replaced only with overwrite=True, and only once the new one is complete; anything else is never replaced. Where writing
+    fails, the result goes to a temporary folder: a warning says so, and the path of that one is returned.
+    """
     path = Path(path)
     try:
         return _save(result, path, overwrite)
@@ -70,8 +73,8 @@ def elsewhere(path: Path, problem: WriteError, write: Callable[[Path], Path]) ->
 def load(path: str | Path) -> xarray.DataTree:
     """The labelled tree of a saved result or a run; the mean energy over time is load(path)["energy"]["mean"].
 
-    Numbers are read when they are used, and compared with their checksums: what is missing or altered is an error that says where. Of a run that is not
-    complete a warning tells how far it came, and so does load(path).attrs["state"].
+    Numbers are read when they are used, and compared with their checksums: what is missing or altered is an error that says where. Of a run that is
+    not complete a warning tells how far it came, and so does load(path).attrs["state"].
     """
     path = Path(path)
     if path.name == STATISTICS and (path.parent / MANIFEST).is_file():

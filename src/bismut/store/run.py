@@ -2,8 +2,8 @@
 
     files written and synced  →  their names synced  →  one line of the manifest, synced: that is the commit  →  files moved to their places
 
-Until the line is there nothing has happened, and from then on it has, whenever the process is killed. Signals wait meanwhile. How blocks are computed is
-not known here: a block is nested dictionaries of arrays and a record of what JSON can hold.
+Until the line is there nothing has happened, and from then on it has, whenever the process is killed. Signals wait meanwhile. How blocks are
+computed is not known here: a block is nested dictionaries of arrays and a record of what JSON can hold.
 """
 
 from __future__ import annotations

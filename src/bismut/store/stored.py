@@ -48,7 +48,8 @@ class Stored:
 
     def _chunk(self, index: tuple[int, ...]) -> np.ndarray:
         key = self._at + "/".join(("c", *map(str, index)))
-        data, check = (lambda whole: (whole[:-4], whole[-4:]))(self._get(key))
+        whole = self._get(key)
+        data, check = whole[:-4], whole[-4:]
         if struct.pack("<I", google_crc32c.value(data)) != check:
             raise StoreError(f"The chunk {key} is altered: its CRC-32C is another.")
         count = math.prod(self._chunks)
@@ -88,7 +89,9 @@ def _decode(get: Get, keys: set[str], at: str, used: set[str]) -> Group:
     meta = _parsed(get(where), where)
     used.add(where)
     attributes = meta.get("attributes")
-    order = attributes.pop(ORDER, None) if isinstance(attributes, dict) else None
+    if not isinstance(attributes, dict):
+        raise StoreError(f"{where}: attributes were wanted, but {str(attributes)[:200]} came.")
+    order = attributes.pop(ORDER, None)
     if not isinstance(order, list) or not all(isinstance(name, str) for name in order) or len(set(order)) < len(order):
         raise StoreError(f"{where}: the attribute {ORDER!r} should list the names of the members.")
     _same(meta, describe_group(attributes), where)

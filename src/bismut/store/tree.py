@@ -66,9 +66,7 @@ def _lazy(array: Stored) -> Any:
             """Integers and slices: the smallest box around them, and from it what was asked for."""
             ranges = [range(n)[k] if isinstance(k, slice) else range(k, k + 1) for k, n in zip(key, self.shape, strict=True)]
             box = tuple(slice(min(r), max(r) + 1) if len(r) else slice(0, 0) for r in ranges)
-            inner = tuple(
-                k - b.start if not isinstance(k, slice) else np.asarray(r, int) - b.start for k, r, b in zip(key, ranges, box, strict=True)
-            )
+            inner = tuple(k - b.start if not isinstance(k, slice) else np.asarray(r, int) - b.start for k, r, b in zip(key, ranges, box, strict=True))
             part = array.part(box)
             for axis in reversed(range(len(inner))):
                 part = part.take(inner[axis], axis) if part.shape[axis] or not np.ndim(inner[axis]) else part
