@@ -12,9 +12,9 @@ def main() -> None:
         for name in ("SIGTERM", "SIGHUP"):
             if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:  # nohup ignores SIGHUP, and that stays so
                 signal.signal(getattr(signal, name), signal.default_int_handler)
-        from bismut.cli.main import app
+        from bismut.cli.main import main as command
 
-        app(prog_name="bismut")
+        command()
     except KeyboardInterrupt:
         print("bismut: interrupted.", file=sys.stderr)
         sys.exit(130)

@@ -13,6 +13,7 @@ from bismut.cli.new import new
 from bismut.cli.plot import plot
 from bismut.cli.run import run
 from bismut.cli.show import show
+from bismut.cli.terminal import make_readable
 
 app = typer.Typer(
     cls=Commands,
@@ -47,3 +48,9 @@ for name, command, words in (
     ("doctor", doctor, "versions, devices, and a self-test"),
 ):
     app.command(name, short_help=words)(command)
+
+
+def main() -> None:
+    """Run the command that was typed."""
+    make_readable()
+    app(prog_name="bismut")

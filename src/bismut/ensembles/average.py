@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.ensembles.block import step_of
-from bismut.ensembles.checks import check_start, check_step, chosen_path, count, many_starts, one_start
+from bismut.ensembles.checks import check_start, check_step, check_time, chosen_path, count, many_starts, one_start
 from bismut.ensembles.observable import Measure, measure
 from bismut.errors import DomainError
 from bismut.flows import flow, remember
@@ -46,6 +46,7 @@ def average(
     for simulate.
     """
     check_step(step)
+    check_time(t0)
     steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")
     if over not in ("end", "time"):
         raise DomainError(f'over must be "end" or "time", but {over!r} came.')

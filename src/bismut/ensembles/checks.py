@@ -1,5 +1,6 @@
 """Wrong input to a run, refused at once with what was wanted, what came and what to do."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from bismut.ensembles.result import RESERVED
 from bismut.errors import DegenerateError, DomainError, ShapeError
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Index, Wiener, words
@@ -34,11 +36,52 @@ def one_of(value, words: tuple[str, ...], name: str) -> str:
     return value
 
 
-def chosen_path(seed: int | None, path: Wiener | None) -> Wiener:
+def chosen_path(seed: int | None, path: Any) -> Wiener:
     """The path of a seed, or the path itself; not both."""
+    if path is not None and not isinstance(path, Wiener):
+        raise DomainError(f"path must be a Wiener path such as Wiener(7, substeps=2), but {type(path).__name__} came. A number is given as seed=.")
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
     return path if path is not None else Wiener(0 if seed is None else seed)
+
+
+def check_time(t0) -> None:
+    """Refuse a time at the start that is not one finite number."""
+    if isinstance(t0, Tracer):
+        return
+    if isinstance(t0, bool) or not isinstance(t0, int | float | np.number | np.ndarray | jax.Array) or np.shape(t0) != () or not np.isfinite(t0):
+        raise DomainError(f"t0 must be one finite number, the time at the start, but {t0!r} came.")
+
+
+def check_tables(observe: Any, until: Any, sweep: Any) -> None:
+    """Refuse what is no table of names, and names that results could not keep."""
+    for name, table, example in (
+        ("observe", observe, '"energy": bm.energy'),
+        ("until", until, '"energy": 0.01'),
+        ("sweep", sweep, '"k": [1.0, 2.0]'),
+    ):
+        if table is not None and not isinstance(table, Mapping):
+            raise DomainError(f"{name} must be a dictionary such as {{{example}}}, but {type(table).__name__} came.")
+    for name in observe or ():
+        check_name(name)
+
+
+def check_name(name: Any) -> None:
+    """Refuse a name under which an observer cannot be filed."""
+    if name in RESERVED:
+        raise DomainError(f"An observer cannot be called {name!r}: results keep this name for themselves ({', '.join(RESERVED)}). Choose another.")
+    if not isinstance(name, str) or not name or name != name.strip() or "/" in name or set(name) == {"."}:
+        raise DomainError(f"An observer cannot be called {name!r}: a word without '/' was wanted, because results are filed under it.")
+
+
+def check_looks(observe: Mapping[str, Any] | None, steps: Any) -> None:
+    """Refuse an observer that would look once, at the start, and never again."""
+    for name, what in (observe or {}).items():
+        every = getattr(what, "every", None)
+        if isinstance(every, int) and isinstance(steps, int | np.integer) and every > steps and not getattr(what, "records", False):
+            raise DomainError(
+                f"observe[{name!r}] looks every {every} steps, but the run has {steps}: it would see nothing. Give it a smaller every=."
+            )
 
 
 def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:

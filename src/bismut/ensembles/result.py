@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+import jax
 import numpy as np
 
 from bismut.ensembles.observers.report import Report
@@ -33,10 +36,21 @@ class Provenance:
     bounded: bool
     mode: str
     block: int
-    parameters: str
+    parameters: Any
     versions: dict[str, str]
     burn_in: int = 0
     sweep: dict[str, list[float]] | None = None
+
+
+def as_data(tree: Any) -> Any:
+    """A tree of arrays as numbers, lists and dictionaries, which JSON can hold; other containers as a list of their arrays."""
+    if isinstance(tree, Mapping):
+        return {str(name): as_data(part) for name, part in tree.items()}
+    if isinstance(tree, tuple | list):
+        return [as_data(part) for part in tree]
+    if tree is None or hasattr(tree, "tolist"):
+        return None if tree is None else np.asarray(tree).tolist()
+    return [as_data(leaf) for leaf in jax.tree.leaves(tree)]
 
 
 class Result:

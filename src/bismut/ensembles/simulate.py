@@ -11,16 +11,13 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-import jax
-import numpy as np
-
 from bismut.ensembles.cache import keep_programs
-from bismut.ensembles.checks import chosen_path
+from bismut.ensembles.checks import check_looks, check_tables, check_time, chosen_path
 from bismut.ensembles.ensemble import Ensemble
 from bismut.ensembles.observable import Observable
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.ensembles.plan import Plan
-from bismut.ensembles.result import Provenance, Result
+from bismut.ensembles.result import Provenance, Result, as_data
 from bismut.errors import SimulationError
 from bismut.mechanics import Scheme
 from bismut.noise import Wiener
@@ -69,10 +66,13 @@ def simulate(
     devices     how many local devices share the work; all of them if not given
     keep_final  whether the last states are kept
     progress    whether a bar is shown; on a terminal if not given
-    dry_run     print what the run would take (memory, disk, time) and return that plan instead of running
+    dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
     """
     keep_programs()
     path = chosen_path(seed, path)
+    check_time(t0)
+    check_tables(observe, until, sweep)
+    check_looks(observe, steps)
     asked = Ensemble.asked(
         scheme,
         start,
@@ -94,9 +94,7 @@ def simulate(
     )
     plan = asked.plan()
     if dry_run:
-        plan = asked.rehearsed(plan)
-        print(plan)
-        return plan
+        return asked.rehearsed(plan)
     plan.check()
     observables, final, outcome, times = asked.run(progress)
     if outcome.failures and on_failure == "raise":
@@ -121,7 +119,7 @@ def _provenance(asked: Ensemble, path: Wiener, plan: Plan) -> Provenance:
         bounded=path.bounded,
         mode=plan.mode,
         block=plan.block,
-        parameters=str(jax.tree.map(np.asarray, scheme.system.parameters)),
+        parameters=as_data(scheme.system.parameters),
         versions={name: version(name) for name in ("bismut", "jax", "numpy")},
         burn_in=asked.burn_in,
         sweep={name: values.tolist() for name, values in asked.axes.items()} or None,

@@ -6,6 +6,7 @@ A name is a key of the system's parameters, or a number the scheme itself holds.
 differences between them are differences of the system.
 """
 
+import re
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
@@ -18,11 +19,22 @@ import numpy as np
 from bismut.errors import DomainError, nearest
 from bismut.mechanics import Scheme
 
+# Names of axes and arrays of reports, beside which a swept parameter stands as a further axis.
+AXES = frozenset(
+    [
+        *("time", "mean", "std", "stderr", "min", "max", "count", "trajectory", "lag", "level", "crossing", "block", "value", "missed"),
+        *("below", "above", "edges", "density", "counts", "quantile", "covariance", "correlation", "integrated_time", "effective_samples"),
+    ]
+)
+_STATES = re.compile(r"[qp]\d*")  # of last states and paths
+
 
 def grid(sweep: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
     """The swept values by name, each along a first axis."""
     axes = {name: np.asarray(values) for name, values in (sweep or {}).items()}
     for name, values in axes.items():
+        if name in AXES or _STATES.fullmatch(name):
+            raise DomainError(f"A parameter called {name!r} cannot be swept: results have an axis or an array of that name. Call it otherwise.")
         if values.ndim != 1 or not len(values):
             raise DomainError(f"sweep[{name!r}] must be a list of one or more numbers, but an array of shape {values.shape} came.")
     return axes

@@ -16,7 +16,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from bismut.ensembles.block import finite
-from bismut.ensembles.checks import check_start, check_step, chosen_path, count, one_start
+from bismut.ensembles.checks import check_start, check_step, check_time, chosen_path, count, one_start
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.errors import DomainError
 from bismut.flows import Solve, flow
@@ -91,6 +91,7 @@ def trajectory(
     t0          the time at the start
     """
     check_step(step)
+    check_time(t0)
     steps, every = count(steps, "steps"), count(every, "every")
     if steps % every:
         raise DomainError(f"steps must be a multiple of every so that the last state is kept, but steps = {steps} and every = {every} came.")
