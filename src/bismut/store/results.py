@@ -153,5 +153,5 @@ def _final(result: Result) -> Group:
 def _failures(result: Result) -> Group:
     """What failed, a row for each failure."""
     failures = result.outcome.failures
-    columns = zip(*failures, strict=True) if failures else [np.zeros(0, int if name in ("trajectory", "step") else float) for name in Failure._fields]
+    columns = zip(*failures, strict=True) if failures else [np.zeros(0, kind) for kind in Failure.__annotations__.values()]
     return Group({name: Labelled(("failure",), np.asarray(column)) for name, column in zip(Failure._fields, columns, strict=True)})
