@@ -14,6 +14,7 @@ from bismut.errors import DegenerateError, DomainError, ShapeError
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Index, Wiener, words
 from bismut.spaces import Point
+from bismut.tracing import traced
 
 
 def check_step(step) -> None:
@@ -112,18 +113,19 @@ def _one_axis(batch: tuple[int, ...]) -> tuple[int, ...]:
     return batch
 
 
-def one_start(start: State | Maxwell, path: Wiener, trajectory: int, batch: tuple[int, ...]) -> State:
+def one_start(start: State | Maxwell, path: Wiener, trajectory: Any, batch: tuple[int, ...]) -> State:
     """The start of one trajectory; of a batch, the one that belongs to it."""
-    if isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0:
+    known = not traced(trajectory)
+    if known and (isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0):
         raise DomainError(f"trajectory must be a whole number ≥ 0, but {trajectory!r} came.")
-    if batch and trajectory >= batch[0]:
+    if batch and known and trajectory >= batch[0]:
         raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was asked for.")
     if isinstance(start, Maxwell):
-        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, np.array([trajectory]), batch))
+        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, jnp.asarray([trajectory]) if traced(trajectory) else np.array([trajectory]), batch))
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], start) if batch else start
 
 
-def many_starts(start: State | Maxwell, path: Wiener, trajectories: np.ndarray, batch: tuple[int, ...]) -> State:
+def many_starts(start: State | Maxwell, path: Wiener, trajectories: Any, batch: tuple[int, ...]) -> State:
     """The starts of many trajectories along a first axis."""
     if isinstance(start, Maxwell):
         q = jax.tree.map(lambda leaf: leaf[trajectories], start.q) if batch else start.q

@@ -12,7 +12,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from bismut.ensembles.block import finite
@@ -24,6 +23,7 @@ from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener, advance, words
 from bismut.showing import brief
 from bismut.spaces import Point
+from bismut.tracing import traced
 
 
 class Trajectory(NamedTuple):
@@ -35,14 +35,17 @@ class Trajectory(NamedTuple):
     times: Float[Array, " records"]
     states: State
     solve: Solve
-    number: int
+    number: Any
     h: Float[Array, ""]
     failed: Int[Array, ""]
 
     def __repr__(self) -> str:
-        known = not isinstance(self.times, Tracer)
-        when = f", t = {float(self.times[0]):g} to {float(self.times[-1]):g}, {self.outcome!r}" if known else ""
-        return f"Trajectory({len(self.times)} states{when}; q={brief(self.q)}, p={brief(self.p)})"
+        batch, records = self.times.shape[:-1], self.times.shape[-1]
+        many = f"{'×'.join(map(str, batch))} × " if batch else ""
+        when = ""
+        if not traced(self.times) and not batch:
+            when = f", t = {float(self.times[0]):g} to {float(self.times[-1]):g}, {self.outcome!r}"
+        return f"Trajectory({many}{records} states{when}; q={brief(self.q)}, p={brief(self.p)})"
 
     @property
     def q(self) -> Point:
@@ -78,7 +81,7 @@ def trajectory(
     steps: int,
     every: int = 1,
     seed: int | None = None,
-    trajectory: int = 0,
+    trajectory: Any = 0,
     path: Wiener | None = None,
     t0: float = 0.0,
 ) -> Trajectory:
