@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.ensembles.block import step_of
-from bismut.ensembles.checks import check_start, check_step, check_time, chosen_path, count, many_starts, one_start
+from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, many_starts, one_start
 from bismut.ensembles.observable import Measure, measure
 from bismut.errors import DomainError
 from bismut.flows import flow, remember
@@ -45,6 +45,7 @@ def average(
     jax.grad, jax.jacobian and jax.value_and_grad go through it, with respect to parameters, start and step, at fixed noise. Arguments as
     for simulate.
     """
+    check_process()
     check_step(step)
     check_time(t0)
     steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")

@@ -1,6 +1,8 @@
 """Wrong input to a run, refused at once with what was wanted, what came and what to do."""
 
+import os
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +12,7 @@ import numpy as np
 from jax.core import Tracer
 
 from bismut.ensembles.result import RESERVED
-from bismut.errors import DegenerateError, DomainError, ShapeError
+from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Index, Wiener, words
 from bismut.spaces import Point
@@ -23,6 +25,21 @@ def check_step(step) -> None:
     value = np.asarray(step)
     if value.shape != () or not np.isfinite(value) or value <= 0:
         raise DomainError(f"step must be one positive number, but {step} came. A scheme is run backwards with its adjoint, not with a negative step.")
+
+
+@cache
+def _user() -> int:
+    """The process that computed first, here or in the one from which this was forked."""
+    return os.getpid()
+
+
+def check_process() -> None:
+    """Refuse to compute in a process forked from one that has computed: the compiler's threads do not come along, and waiting for them never ends."""
+    if _user() != os.getpid():
+        raise ProcessError(
+            "This process was forked from one that had computed already, and would wait for ever for threads that exist only there. "
+            'Start processes afresh: multiprocessing.get_context("spawn"), or fork before the first run.'
+        )
 
 
 def count(value, name: str, least: int = 1) -> int:
@@ -121,7 +138,8 @@ def one_start(start: State | Maxwell, path: Wiener, trajectory: Any, batch: tupl
     if batch and known and trajectory >= batch[0]:
         raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was asked for.")
     if isinstance(start, Maxwell):
-        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, jnp.asarray([trajectory]) if traced(trajectory) else np.array([trajectory]), batch))
+        number = (np if known else jnp).asarray([trajectory])
+        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, number, batch))
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], start) if batch else start
 
 

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from bismut.ensembles.cache import keep_programs
-from bismut.ensembles.checks import check_looks, check_tables, check_time, chosen_path
+from bismut.ensembles.checks import check_looks, check_process, check_tables, check_time, chosen_path
 from bismut.ensembles.ensemble import Ensemble
 from bismut.ensembles.observable import Observable
 from bismut.ensembles.observers.watcher import Watcher
@@ -68,6 +68,7 @@ def simulate(
     progress    whether a bar is shown; on a terminal if not given
     dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
     """
+    check_process()
     keep_programs()
     path = chosen_path(seed, path)
     check_time(t0)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from bismut.ensembles.block import finite
-from bismut.ensembles.checks import check_start, check_step, check_time, chosen_path, count, one_start
+from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, one_start
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.errors import DomainError
 from bismut.flows import Solve, flow
@@ -93,6 +93,7 @@ def trajectory(
     trajectory  which one, by its number: the same as that of a run of many
     t0          the time at the start
     """
+    check_process()
     check_step(step)
     check_time(t0)
     steps, every = count(steps, "steps"), count(every, "every")

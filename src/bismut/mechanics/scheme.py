@@ -79,8 +79,8 @@ class Scheme(eqx.Module):
         *,
         velocity: Velocity | None = None,
         momentum: Velocity | None = None,
-        temperature: float | None = None,
-        t: float = 0.0,
+        temperature: Any = None,
+        t: Any = 0.0,
         project: bool = False,
         ledger: bool = False,
     ) -> "State | Maxwell":

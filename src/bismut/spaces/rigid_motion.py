@@ -17,10 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import DomainError, ShapeError
-from bismut.tracing import traced
 from bismut.spaces import rotation, series
 from bismut.spaces.rotation import SO3, cross, known, name_of
 from bismut.spaces.space import Group
+from bismut.tracing import traced
 
 
 class _RigidMotion(Group):

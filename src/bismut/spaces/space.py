@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DomainError, ShapeError
-from bismut.tracing import traced
 from bismut.showing import table
+from bismut.tracing import traced
 
 if TYPE_CHECKING:
     from bismut.spaces.product import Power, Product
