@@ -31,7 +31,7 @@ def start(scheme):
         ({"trajectories": 0}, "trajectories must be"),
         ({"every": 0}, "every must be"),
         ({"seed": -1}, "seed must be"),
-        ({"mode": "fast"}, '"lanes"'),
+        ({"mode": "fast"}, '"native"'),
         ({"on_failure": "ignore"}, '"raise"'),
         ({"observe": {"x": lambda state: state.q @ jnp.ones(4)}}, "observe\\['x'\\] fails"),
         ({"observe": {"x": lambda state: state}}, "must return one array"),

@@ -100,7 +100,7 @@ def test_shifts_and_trajectory_numbers_may_be_traced():
 def test_a_mapped_trajectory_shows_itself():
     scheme = bm.Verlet(oscillator())
     many = jax.vmap(lambda x: bm.trajectory(scheme, scheme.start(x, velocity=[0.0]), step=0.1, steps=3))(jnp.ones((5, 1)))
-    assert repr(many) == "Trajectory(5 × 4 states; q=f64[5,4,1], p=f64[5,4,1])"
+    assert repr(many) == "Trajectory(5 trajectories of 4 states, 0 failed; q=f64[5,4,1], p=f64[5,4,1])"
 
 
 SYSTEMS = {

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +14,7 @@ from bismut.ensembles.result import RESERVED
 from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Index, Wiener, words
+from bismut.programs import compiled
 from bismut.spaces import Point
 from bismut.tracing import traced
 
@@ -104,12 +104,12 @@ def check_looks(observe: Mapping[str, Any] | None, steps: Any) -> None:
 
 def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
     """Refuse a start that is no state of the scheme's system; return its batch axis, if it has one."""
-    if isinstance(start, Maxwell):
-        return _one_axis(scheme.space.check(start.q, "start.q"))
-    if not isinstance(start, State):
+    if not isinstance(start, State | Maxwell):
         raise ShapeError(f"start must be a State from scheme.start(...), but {type(start).__name__} came.")
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
-        return ()  # differentiated or mapped over: one state whose numbers are not known here
+        return _one_axis(_leading(scheme, start.q))  # differentiated or mapped over: its numbers are not known here
+    if isinstance(start, Maxwell):
+        return _one_axis(scheme.space.check(start.q, "start.q"))
     batch = scheme.space.check(start.q, "start.q")
     if batch != scheme.space.check_velocity(start.p, "start.p"):
         raise ShapeError("start.q and start.p have different leading axes. Make the start with scheme.start(...).")
@@ -122,6 +122,13 @@ def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
     if scheme.system.constraints:
         constraint.check_start(scheme.system, start, batch)
     return _one_axis(batch)
+
+
+def _leading(scheme: Scheme, q: Point) -> tuple[int, ...]:
+    """The axes that points have before those of the space."""
+    point = jax.eval_shape(lambda: scheme.space.origin(scheme.system.dtype))
+    leaf, like = jax.tree.leaves(q)[0], jax.tree.leaves(point)[0]
+    return tuple(leaf.shape[: leaf.ndim - len(like.shape)])
 
 
 def _one_axis(batch: tuple[int, ...]) -> tuple[int, ...]:
@@ -143,17 +150,29 @@ def one_start(start: State | Maxwell, path: Wiener, trajectory: Any, batch: tupl
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], start) if batch else start
 
 
-def many_starts(start: State | Maxwell, path: Wiener, trajectories: Any, batch: tuple[int, ...]) -> State:
-    """The starts of many trajectories along a first axis."""
+def example_of(start: State | Maxwell, batch: tuple[int, ...]) -> State:
+    """The shapes of one state."""
+    shape = lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[len(batch) :], leaf.dtype)
     if isinstance(start, Maxwell):
-        q = jax.tree.map(lambda leaf: leaf[trajectories], start.q) if batch else start.q
+        system = start.system
+        return jax.eval_shape(lambda: State(system.space.origin(system.dtype), system.space.zero(system.dtype), start.books))
+    return jax.tree.map(shape, start)
+
+
+def many_starts(start: State | Maxwell, path: Wiener, trajectories: Any, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
+    """The starts of many trajectories along a first axis; of a batch, those at the places given, by default the numbers of the trajectories."""
+    at: Any = trajectories.astype(np.int64) if places is None else places
+    if isinstance(start, Maxwell):
+        q = jax.tree.map(lambda leaf: leaf[at], start.q) if batch else start.q
         return _draw(start, path, words(trajectories), q, 0 if batch else None)
     if batch:
-        return jax.tree.map(lambda leaf: leaf[trajectories], start)
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(trajectories), *leaf.shape)), start)
+        return jax.tree.map(lambda leaf: leaf[at], start)
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(at), *leaf.shape)), start)
+    return jax.tree.map(lambda leaf: np.broadcast_to(np.asarray(leaf), (len(at), *np.shape(leaf))), start)
 
 
-@eqx.filter_jit
+@compiled
 def _draw(start: Maxwell, path: Wiener, index: Index, q: Point, axis: int | None) -> State:
     spread = jax.vmap(lambda i, place: start.draw(path, i, place), in_axes=(0, axis))
     return spread(index, q)

@@ -3,7 +3,8 @@
     simulate(..., sweep={"temperature": [0.5, 1.0, 2.0]})      →      result.energy.mean  with axes (temperature, time)
 
 A name is a key of the system's parameters, or a number the scheme itself holds. Several names span a grid. All values see the same noise, so
-differences between them are differences of the system.
+differences between them are differences of the system. Starts are made for each value: where a mass is swept, momenta follow from the velocity that
+was given, or are drawn for that mass; a momentum that was given stays.
 """
 
 import re
@@ -17,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import DomainError, nearest
-from bismut.mechanics import Scheme
+from bismut.mechanics import Maxwell, Scheme, State
+from bismut.mechanics.scheme import again
 
 # Names of axes and arrays of reports, beside which a swept parameter stands as a further axis.
 AXES = frozenset(
@@ -43,6 +45,13 @@ def grid(sweep: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
 def variants(scheme: Scheme, axes: dict[str, np.ndarray]) -> list[Scheme]:
     """The scheme with each combination of values, the last name varying fastest."""
     return [_changed(scheme, dict(zip(axes, values, strict=True))) for values in product(*axes.values())]
+
+
+def started(variant: Scheme, start: State | Maxwell) -> State | Maxwell:
+    """The start as the variant would make it: Maxwell momenta of its masses and, of a start made with velocity=, the momentum of that velocity."""
+    if isinstance(start, Maxwell):
+        return eqx.tree_at(lambda maxwell: maxwell.system, start, variant.system)
+    return again(start, variant)
 
 
 def _changed(scheme: Scheme, values: dict[str, Any]) -> Scheme:

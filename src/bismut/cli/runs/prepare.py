@@ -16,7 +16,7 @@ from bismut.cli.runs.observers import default_observers, observers, reachable, w
 from bismut.cli.runs.schema import OVER_ACTIONS, Mistake, Mistakes, mistakes, number, shown, whole
 from bismut.cli.runs.starts import started
 from bismut.cli.runs.toml import Lines
-from bismut.ensembles import simulate
+from bismut.ensembles import Request, perform, request
 from bismut.ensembles.sweep import grid, variants
 from bismut.errors import BismutError, nearest
 from bismut.gallery import Entry
@@ -38,12 +38,16 @@ class Prepared:
 
     def simulate(self, *, dry_run: bool = False, progress: bool | None = None) -> Any:
         """The result; or with `dry_run` the plan."""
+        return perform(self.request(), progress=progress, dry_run=dry_run)
+
+    def request(self) -> Request:
+        """What the API would be asked for."""
         asked = {key: self.document[key] for key in PASSED if key in self.document}
         asked["until"] = {name: float(error) for name, error in asked.get("until", {}).items()}
         asked["sweep"] = {name: [float(value) for value in values] for name, values in asked.get("sweep", {}).items()}
         asked["t0"] = float(asked.get("t0", 0.0))
         final = self.document.get("output", {}).get("final", True)
-        return simulate(self.scheme, self.start, observe=self.observe, keep_final=final, progress=progress, dry_run=dry_run, **asked)
+        return request(self.scheme, self.start, observe=self.observe, keep_final=final, **asked)
 
 
 def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: Model | None = None) -> Prepared:
