@@ -26,7 +26,7 @@ class Discrete(Action):
     """
 
     scalar: Law = eqx.field(static=True)
-    claims = Claims(order=None, strong_order=None, symplectic=True, momentum_maps=True)
+    claims = Claims(order=None, strong_order=None, weak_order=None, symplectic=True, momentum_maps=True)
 
     def __init__(
         self,

@@ -4,6 +4,8 @@
 
     jax.grad(lambda k: bm.average(bm.energy, bm.Midpoint(system.with_parameters({"k": k})), start, step=h, steps=1000, trajectories=100))(1.0)
 
+Where steps are accepted or refused the two sides differ, because acceptance depends on θ as well: there the derivative is refused.
+
 The path is not stored: states are kept at about √steps places and the steps between are made again on the way back, so memory grows with the square
 root of the number of steps, and blocks of trajectories come one after the other. A trajectory that fails makes the average not a number.
 """
@@ -14,12 +16,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from bismut.ensembles.block import step_of
 from bismut.ensembles.checks import check_start, check_step, chosen_path, count, many_starts, one_start
 from bismut.ensembles.observable import Measure, measure
-from bismut.errors import DomainError
+from bismut.errors import BismutError, DomainError
 from bismut.flows import flow, remember
 from bismut.mechanics import Scheme, State
 from bismut.noise import Index, Wiener, advance, words
@@ -50,6 +53,8 @@ def average(
     if over not in ("end", "time"):
         raise DomainError(f'over must be "end" or "time", but {over!r} came.')
     path = chosen_path(seed, path)
+    if not scheme.pathwise:
+        scheme, start, step = jax.tree.map(_undifferentiated, (scheme, start, step))
     batch = check_start(scheme, start)
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
@@ -65,6 +70,24 @@ def average(
     return total / trajectories
 
 
+@jax.custom_jvp
+def _fixed(x):
+    return x
+
+
+@_fixed.defjvp
+def _(primals, tangents):
+    del primals, tangents
+    raise BismutError(
+        "The gradient of an average through Metropolised steps is not that of its paths, because acceptance depends on the parameters too. "
+        "Use splitting=BAOAB, or differences of averages at two values."
+    )
+
+
+def _undifferentiated(leaf):
+    return _fixed(leaf) if isinstance(leaf, Tracer) else leaf
+
+
 @eqx.filter_jit
 def _block(scheme: Scheme, found: Measure, path: Wiener, states: State, index: Index, weight, h, t0, steps: int, summed: bool):
     """The sum over the trajectories of one block."""
@@ -73,7 +96,7 @@ def _block(scheme: Scheme, found: Measure, path: Wiener, states: State, index: I
 
     def one(carry, _):
         states, found_before, k, total = carry
-        dW = path.increment(index, k, scheme.channels, h, dtype)
+        dW = path.increment(index, k, scheme.channels, h, dtype, clipped=scheme.clipped)
         states, found_now = jax.vmap(lambda *now: step(now, h, time(k)))(states, found_before, dW)
         k = advance(k, 1)
         return (states, found_now, k, total + _weighted(found(states, time(k)), weight) if summed else total), None

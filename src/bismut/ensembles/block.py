@@ -188,13 +188,13 @@ def _walk(setting: Setting, batch: lanes.Batch, many: tuple[State, Any], index: 
 
         def inner(word, carry):
             flat, k = carry
-            return advance_all(flat, path.scaled(pick(normals, word), h), setting.time(k)), advance(k, 1)
+            return advance_all(flat, path.scaled(pick(normals, word), h, scheme.clipped), setting.time(k)), advance(k, 1)
 
         return jax.lax.fori_loop(begin, end, inner, carry)
 
     def fine(_, carry):
         flat, k = carry
-        return advance_all(flat, path.scaled(path.sums(index, k, m, dtype), h), setting.time(k)), advance(k, 1)
+        return advance_all(flat, path.scaled(path.sums(index, k, m, dtype), h, scheme.clipped), setting.time(k)), advance(k, 1)
 
     def walk(flat, k, stride):
         if path.substeps > 1:

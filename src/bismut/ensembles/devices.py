@@ -92,6 +92,6 @@ def lost(block: Block) -> Bool[Array, " n"]:
 def residuals(setting: Setting, block: Block, index) -> tuple[Array, Array]:
     """How the next step of each trajectory is solved: its residual, and whether it converged."""
     scheme, t = setting.scheme, setting.time(block.step)
-    dW = setting.path.increment(index, block.step, scheme.channels, setting.h, scheme.system.dtype)
+    dW = setting.path.increment(index, block.step, scheme.channels, setting.h, scheme.system.dtype, clipped=scheme.clipped)
     solve = jax.vmap(lambda state, w: flow(scheme).advance(state, setting.h, w, t)[1])(block.state, dW)
     return solve.residual, solve.converged

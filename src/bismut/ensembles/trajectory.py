@@ -108,7 +108,7 @@ def _run(scheme: Scheme, state: State, path: Wiener, index, h, t0, *, records: i
 
     def one(carry, _):
         state, k, failed, worst, solved, total = carry
-        dW = path.increment(index, k, scheme.channels, h, system.dtype)
+        dW = path.increment(index, k, scheme.channels, h, system.dtype, clipped=scheme.clipped)
         t = t0 + h * (k[0].astype(system.dtype) + 2.0**32 * k[1].astype(system.dtype))
         new, solve = stepper.advance(state, h, dW, t)
         state = jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new)

@@ -10,7 +10,8 @@ steps of one channel, so a loop over steps draws every fourth time and wastes no
     refinement   a path with substeps = n sums n fine increments a step: step h with n substeps and step h/n with 1 see one Brownian path
     shift        path.shift(s) is the path seen from step s on, the base flow θ_s of the paper: shift(s).shift(t) = shift(s + t)
     bounded      |ζ| ≤ A_h = √(4 max(|ln h|, 1)), so that an implicit step exists almost surely; the change is below the order of the schemes. The
-                 bound is that of the step taken, so a bounded coarse increment is not a sum of bounded fine ones
+                 bound is that of the step taken, so a bounded coarse increment is not a sum of bounded fine ones. Only the first `clipped`
+                 channels are bounded, those that an implicit step sees: a scheme says how many (`scheme.clipped`)
 """
 
 from enum import IntEnum
@@ -59,7 +60,7 @@ class Wiener(eqx.Module):
 
     seed      a whole number
     substeps  how many fine increments are summed in a step: step h with n substeps and step h/n with 1 see one Brownian path
-    bounded   whether increments are cut at a few standard deviations, so that implicit steps exist almost surely
+    bounded   whether the increments that implicit steps see are cut at a few standard deviations, so that such steps exist almost surely
     """
 
     seed: Index
@@ -100,17 +101,28 @@ class Wiener(eqx.Module):
         return (int(self.offset[1]) << 32) + int(self.offset[0])
 
     def increment(
-        self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, stream: Stream = Stream.increment
+        self,
+        trajectory: Index,
+        step: Index,
+        channels: int,
+        h,
+        dtype: Any = float,
+        stream: Stream = Stream.increment,
+        clipped: int | None = None,
     ) -> Float[Array, "... m"]:
         """ΔW of one step, for one trajectory or an array of them; the channels are the last axis."""
         if self.substeps == 1:
-            block = self.block(trajectory, step, channels, dtype, stream)
-            return jnp.moveaxis(self.scaled(pick(block, self.position(step)), h), 0, -1)
-        return jnp.moveaxis(self.scaled(self.sums(trajectory, step, channels, dtype, stream), h), 0, -1)
+            normals = pick(self.block(trajectory, step, channels, dtype, stream), self.position(step))
+        else:
+            normals = self.sums(trajectory, step, channels, dtype, stream)
+        return jnp.moveaxis(self.scaled(normals, h, clipped), 0, -1)
 
-    def increments(self, trajectory: Any, steps: int, channels: int, h: Any, dtype: Any = float) -> Float[Array, "steps ... m"]:
+    def increments(
+        self, trajectory: Any, steps: int, channels: int, h: Any, dtype: Any = float, clipped: int | None = None
+    ) -> Float[Array, "steps ... m"]:
         """ΔW of the first steps of one trajectory, given by its number, or of an array of them; one row a step."""
-        return _increments(self, words(trajectory), jnp.arange(steps, dtype=jnp.uint32), channels, jnp.asarray(h, dtype), np.dtype(dtype).name)
+        numbers = jnp.arange(steps, dtype=jnp.uint32)
+        return _increments(self, words(trajectory), numbers, channels, jnp.asarray(h, dtype), np.dtype(dtype).name, clipped)
 
     def normals(self, trajectory: Index, count: int, stream: Stream, dtype: Any = float) -> Float[Array, "... count"]:
         """Standard normals that belong to a trajectory but to no step; refinement and shifts leave them alone."""
@@ -124,12 +136,13 @@ class Wiener(eqx.Module):
         """The place of a step within its block."""
         return self._shifted(step)[0] % PER_BLOCK
 
-    def scaled(self, normals: Float[Array, "..."], h) -> Float[Array, "..."]:
-        """√h ζ, with ζ bounded if the path is."""
+    def scaled(self, normals: Float[Array, "m ..."], h, clipped: int | None = None) -> Float[Array, "m ..."]:
+        """√h ζ; if the path is bounded, with the first `clipped` channels of ζ bounded, or all of them."""
         h = jnp.asarray(h, normals.dtype)
         if self.bounded:
             limit = jnp.sqrt(4 * jnp.maximum(jnp.abs(jnp.log(h)), 1.0))
-            normals = jnp.clip(normals, -limit, limit)
+            first = normals.shape[0] if clipped is None else clipped
+            normals = jnp.concatenate([jnp.clip(normals[:first], -limit, limit), normals[first:]])
         return jnp.sqrt(h) * normals
 
     def _shifted(self, step: Index) -> Index:
@@ -157,8 +170,8 @@ class Wiener(eqx.Module):
 
 
 @eqx.filter_jit
-def _increments(path: Wiener, trajectory: Index, steps: UInt32[Array, " steps"], channels: int, h, dtype: str) -> Float[Array, "steps ... m"]:
-    return jax.vmap(lambda k: path.increment(trajectory, (k, jnp.zeros_like(k)), channels, h, dtype))(steps)
+def _increments(path: Wiener, trajectory: Index, steps: UInt32[Array, " steps"], channels: int, h, dtype: str, clipped: int | None):
+    return jax.vmap(lambda k: path.increment(trajectory, (k, jnp.zeros_like(k)), channels, h, dtype, clipped=clipped))(steps)
 
 
 def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Pairs:

@@ -83,7 +83,7 @@ class Section(Watcher):
 
         def locate(state, step, trajectory):
             k = (step[0], step[1])
-            dW, t = path.increment(trajectory, k, scheme.channels, h, scheme.system.dtype), setting.time(k)
+            dW, t = path.increment(trajectory, k, scheme.channels, h, scheme.system.dtype, clipped=scheme.clipped), setting.time(k)
 
             def between(s):
                 part = jnp.maximum(s, jnp.finfo(h.dtype).eps)
