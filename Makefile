@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figures test check measure bench clean
+.PHONY: demo figures test test-newest check measure bench clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
@@ -12,6 +12,20 @@ figures: .venv/demo
 
 test: .venv/test check
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+
+# The newest Python that is found, which has a newer jax: a file of each room, in an environment of its own. What a new version breaks, it breaks there.
+SMOKE := cli/test_toml engines/test_compiler ensembles/test_ensemble flows/test_structure mechanics/test_dependence noise/test_threefry \
+  repetition/test_loops spaces/test_retraction store/test_results
+NEWEST = $(shell for v in 14 13 12 11; do for p in python3.$$v $(HOME)/.pyenv/versions/3.$$v.*/bin/python3.$$v; do \
+  $$p -c '' 2>/dev/null && echo $$p && exit; done; done)
+
+test-newest: .newest/ready
+	XLA_FLAGS= .newest/bin/pytest -m "not slow" $(SMOKE:%=tests/%.py)
+
+.newest/ready: pyproject.toml constraints.txt
+	$(or $(NEWEST),$(PYTHON)) -m venv .newest
+	.newest/bin/pip install --quiet --constraint constraints.txt --editable '.[figures,smoke]'
+	touch $@
 
 check: .venv/test
 	$(BIN)/ruff check src tests benchmarks examples docs/api.py
@@ -45,4 +59,4 @@ bench: .bench/ready
 	touch $@
 
 clean:
-	rm -rf .venv .bench output build dist
+	rm -rf .venv .newest .bench output build dist

@@ -56,7 +56,7 @@ GROUPS = {
         "Actions of whole paths, and what follows from them.",
         "action_sum action_differential end_momenta euler_lagrange noether_momenta discrete_symplectic_form",
     ),
-    "Bodies": ("Shapes of rigid bodies.", "Body body stack_bodies principal_axes points_of Placed pair_indices"),
+    "Bodies": ("Shapes of rigid bodies.", "Body body stack_bodies principal_axes points_of Placed pair_indices Box"),
     "Energies of bodies": (
         "Add up with `+`, for `rigid_bodies(potential=...)`.",
         "Potential pair_potential with_forces dipoles uniform_field soft_spheres gay_berne springs gravity harmonic_trap soft_box",

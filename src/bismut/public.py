@@ -47,6 +47,7 @@ from bismut.flows import (
 )
 from bismut.mechanics import (
     Body,
+    Box,
     Claims,
     Noise,
     Placed,
@@ -96,6 +97,7 @@ __all__ = [
     "SO3",
     "Action",
     "Body",
+    "Box",
     "Circle",
     "Claims",
     "Discrete",

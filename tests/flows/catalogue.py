@@ -16,7 +16,7 @@ import bismut as bm
 from bismut.flows import Flow, flow
 from tests import systems
 
-once = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False})
+once = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 PLAIN: dict[str, Callable[[bm.System], bm.Action]] = {
     "euler left": bm.VariationalEuler,

@@ -45,7 +45,7 @@ def _drawn(test):
 @cache
 def _quick():
     """Options of XLA that make compilation four times as fast and the code slower, which suits tests; none if this XLA does not know them."""
-    options = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+    options = {"xla_backend_optimization_level": 0}
     try:
         jax.jit(lambda x: x + 1, compiler_options=options)(1.0)
     except jax.errors.JaxRuntimeError:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import FAILED, INTERRUPTED, begins, print_json, system_names
+from bismut.cli.group import FAILED, INTERRUPTED, begins, print_json, system_names, whole_number
 from bismut.cli.runs.schema import MOTIONS, OF_STATE, OF_SYSTEM, PLAIN_KINDS, SCHEMES, SPLITTINGS
 
 OUTPUT = Path("output")
@@ -39,11 +39,13 @@ def run(
         ),
     ] = None,
     step: Annotated[float | None, typer.Option(metavar="H", help="time step [the system's own choice]")] = None,
-    steps: Annotated[int | None, typer.Option(metavar="N", help="how many steps [1000]")] = None,
-    trajectories: Annotated[int | None, typer.Option(metavar="N", help="how many trajectories, or the most with --until [100]")] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="of the noise [0]")] = None,
-    every: Annotated[int | None, typer.Option(metavar="N", help="steps between looks [about a hundred looks]")] = None,
-    burn_in: Annotated[int | None, typer.Option(metavar="N", help="steps before anybody looks [0]")] = None,
+    steps: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="how many steps [1000]")] = None,
+    trajectories: Annotated[
+        int | None, typer.Option(parser=whole_number, metavar="N", help="how many trajectories, or the most with --until [100]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="of the noise [0]")] = None,
+    every: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="steps between looks [about a hundred looks]")] = None,
+    burn_in: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="steps before anybody looks [0]")] = None,
     t0: Annotated[float | None, typer.Option("--t0", metavar="T", help="the time at the start, where something depends on it [0]")] = None,
     sweep: Annotated[
         list[str] | None,
@@ -147,16 +149,13 @@ def configuration(ready: Any) -> str:
 
 
 def _rehearse(ready: Any, as_json: bool) -> None:
-    import contextlib
-    import io
     from dataclasses import asdict
 
-    if not as_json:
-        ready.simulate(dry_run=True)
-        return
-    with contextlib.redirect_stdout(io.StringIO()):
-        plan = ready.simulate(dry_run=True)
-    print_json({"plan": asdict(plan)})
+    plan = ready.simulate(dry_run=True)
+    if as_json:
+        print_json({"plan": asdict(plan)})
+    else:
+        print(plan)
 
 
 def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
@@ -165,6 +164,7 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
     import time
     from dataclasses import replace
 
+    from bismut.cli.runs.observed import observed
     from bismut.store import check_free, free_folder, write_run
 
     output = ready.document.get("output", {})
@@ -190,9 +190,9 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
     )
     outcome = result.outcome
     if as_json:
-        last = {name: report.words for name, report in result.observables.items()}
+        numbers = observed(result.observables)
         print_json(
-            {"folder": folder, "ok": outcome.ok, "outcome": str(outcome), "failed": len(outcome.failures), "seconds": seconds, "observed": last}
+            {"folder": folder, "ok": outcome.ok, "outcome": str(outcome), "failed": len(outcome.failures), "seconds": seconds, "observed": numbers}
         )
     else:
         print(result)

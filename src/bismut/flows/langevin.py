@@ -20,7 +20,6 @@ from bismut.actions import Action, Verlet
 from bismut.errors import BismutError, DomainError
 from bismut.flows.flow import Flow
 from bismut.flows.metropolised import Frozen
-from bismut.flows.piece import piece
 from bismut.flows.splitting import BAOAB, Splitting
 from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Claims, Ledger, State, System
@@ -30,6 +29,7 @@ from bismut.mechanics.friction import Friction, Nothing, friction_of
 from bismut.mechanics.heat import Drag, Temperature, check_quadratic
 from bismut.mechanics.law import Law, law
 from bismut.precision import cast
+from bismut.programs import compiled
 from bismut.spaces import Point, Space, Velocity, add, pair, scale
 
 
@@ -155,10 +155,11 @@ class Langevin(Flow):
         """The factor on the friction."""
         return 1.0 if self.schedule is None else self.schedule(t=t, parameters=self.system.parameters)
 
+    @compiled
     def energy(self, state: State, t) -> Float[Array, ""]:
         return self.system.energy(state, t)
 
-    @piece
+    @compiled
     def drift(self, state: State, h, t) -> tuple[State, Solve]:
         """A: free motion. Its action is the trapezoid one, because kick, drift and kick together are the step of that action."""
         return Variational(self._free()).advance(state, h, jnp.zeros(0, self.system.dtype), t)
@@ -166,7 +167,7 @@ class Langevin(Flow):
     def _free(self) -> Action:
         return Verlet(self.moving.without_potential(), retraction=self.retraction)
 
-    @piece
+    @compiled
     def slope(self, q: Point, t) -> Velocity:
         """−dU + F."""
         system, space, zero = self.moving, self.system.space, self.system.space.zero(self.system.dtype)
@@ -192,7 +193,7 @@ class Langevin(Flow):
             solve = solve._replace(converged=root.converged)
         return State(state.q, p, state.ledger), solve
 
-    @piece
+    @compiled
     def bath(self, state: State, h, z: Float[Array, " r"], t) -> tuple[State, Float[Array, ""]]:
         """O: exact contact with the bath at fixed q, and the heat that came in."""
         system = self.system
@@ -210,7 +211,7 @@ class Langevin(Flow):
             raise BismutError(f"retraction={self.retraction!r} came, but {scheme.title} moves on {scheme.space}. Leave one of the two away.")
         return scheme
 
-    @piece
+    @compiled
     def variational(self, action: Callable[[System], Action], state: State, h, dW, t, frozen: bool = False) -> tuple[State, Solve]:
         """V: the step of an action; with time standing still if `frozen`."""
         scheme = self.scheme_of(action)

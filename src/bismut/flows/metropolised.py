@@ -20,10 +20,10 @@ from jaxtyping import Array, Bool, Float
 
 from bismut.actions import Action, Verlet
 from bismut.errors import BismutError, DomainError
-from bismut.flows.piece import piece
 from bismut.flows.splitting import Made, Splitting
 from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Claims, State, System
+from bismut.programs import compiled
 from bismut.spaces import Space, scale
 
 if TYPE_CHECKING:
@@ -75,13 +75,13 @@ class Metropolised(Splitting):
         return f"Metropolised({getattr(self.action, '__name__', 'own action')})"
 
 
-@piece
+@compiled
 def attempt(pieces: Langevin, action: Callable[[System], Action], state: State, h, dW, t) -> tuple[State, Solve, Bool[Array, ""]]:
     """The step V, how it was solved, and whether it may be accepted: solved and, where it is implicit, found to lead back."""
-    tried, solve = pieces.variational(action, state, h, dW, t, True)
+    tried, solve = pieces.variational(action, state, h, dW, t, frozen=True)
     if Variational(pieces.scheme_of(action)).structure().linear:
         return tried, solve, solve.converged
-    back, returned = pieces.variational(action, State(tried.q, scale(-1.0, tried.p), state.ledger), h, dW, t, True)
+    back, returned = pieces.variational(action, State(tried.q, scale(-1.0, tried.p), state.ledger), h, dW, t, frozen=True)
     # The way back of the same solution misses by round-off; another solution is far away.
     near = jnp.sqrt(jnp.finfo(h.dtype).eps) * (1 + jnp.max(jnp.abs(pieces.space.flatten(state.p))))
     return tried, solve, solve.converged & returned.converged & (_gap(pieces.space, back, state) < near)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.gallery.entry import Entry, Fact, Trial
-from bismut.mechanics import Scheme, State, System, dipoles, left_rotations, pair_noise, rigid_bodies, soft_spheres, translations
+from bismut.mechanics import Scheme, State, System, dipoles, harmonic_trap, left_rotations, pair_noise, rigid_bodies, soft_spheres, translations
 from bismut.spaces import SO3
 
 
@@ -28,12 +28,11 @@ def magnetic_dipoles(
     """`bodies` magnets with moment 1 along their third axis, coupling C = `strength`, core energy ε = `core`, perhaps in a trap ½ `trap` |x|², which
     breaks the symmetry under translations; noise=None leaves pair noise out.
     """
-    magnets, cores = dipoles((0.0, 0.0, 1.0)), soft_spheres()
     kicks = pair_noise(lambda a, b, parameters: parameters["noise"] * jnp.exp(-0.5 * b.x @ b.x))
 
     def potential(x, R, parameters):
-        trap = 0.5 * parameters["trap"] * jnp.sum(x * x)
-        return parameters["strength"] * magnets(x, R) + parameters["core"] * cores(x, R) + trap
+        acting = dipoles((0.0, 0.0, 1.0), parameters["strength"]) + soft_spheres(strength=parameters["core"]) + harmonic_trap(parameters["trap"])
+        return acting(x, R)
 
     return rigid_bodies(
         mass=np.full(bodies, mass),

@@ -13,8 +13,7 @@ import numpy as np
 
 from bismut.flows import Langevin
 from bismut.gallery.entry import Entry, Fact, Trial
-from bismut.mechanics import Scheme, State, System, left_rotation, mechanical
-from bismut.mechanics.bodies.pairs import each_pair
+from bismut.mechanics import Scheme, State, System, left_rotation, mechanical, pair_potential
 from bismut.spaces import SO2, Euclidean
 
 
@@ -33,20 +32,20 @@ def patchy_disks(
     angles = 2 * np.pi * np.arange(patches) / patches
     spots = 0.5 * np.stack([np.cos(angles), np.sin(angles)], -1)
 
-    def potential(q, parameters):
-        x, R = q
-        y = x[:, None, :] + jnp.einsum("kij,nj->kni", R, jnp.asarray(spots, x.dtype))
-        (a, ya), (b, yb) = each_pair((x, y))
-        r2 = jnp.sum((b - a) ** 2, -1)
-        gaps = jnp.sum((ya[:, :, None, :] - yb[:, None, :, :]) ** 2, -1)
-        bound = jnp.sum(jnp.exp(-0.5 * gaps / parameters["width"] ** 2))
-        return parameters["core"] * jnp.sum(r2**-6) - parameters["binding"] * bound + 0.5 * parameters["trap"] * jnp.sum(x * x)
+    def meet(a, b, parameters):
+        r = b.x - a.x
+        first, second = (body.x + jnp.asarray(spots, r.dtype) @ body.R.T for body in (a, b))
+        gaps = jnp.sum((first[:, None, :] - second[None, :, :]) ** 2, -1)
+        return parameters["core"] * (r @ r) ** -6 - parameters["binding"] * jnp.sum(jnp.exp(-0.5 * gaps / parameters["width"] ** 2))
+
+    def confine(x, R, parameters):
+        return 0.5 * parameters["trap"] * jnp.sum(x * x)
 
     numbers = {"binding": binding, "core": core, "trap": trap, "width": width, "temperature": temperature}
     return mechanical(
         (Euclidean(2) * SO2()) ** bodies,
         mass=(mass, inertia),
-        potential=potential,
+        potential=pair_potential(meet) + confine,
         symmetries={"angular": left_rotation(1.0)},
         parameters=numbers,
     )

@@ -8,20 +8,24 @@ momentum alone. N = 1 is the spherical pendulum, N = 2 a double pendulum, chaoti
 """
 
 import jax.numpy as jnp
+import numpy as np
 
 from bismut.actions import Verlet
 from bismut.gallery.entry import Entry, Fact
 from bismut.gallery.measures import largest
 from bismut.mechanics import Scheme, State, System, left_rotation, mechanical
+from bismut.repetition import Bonds, Pair, pairs
 from bismut.spaces import Euclidean
 
 
 def pendulum_chain(links: int = 3, mass: float = 1.0, length: float = 1.0, gravity: float = 1.0, noise: float = 0.2) -> System:
     """`links` masses on links of one `length`; every mass is kicked up and down with amplitude s = `noise`."""
 
+    joined = Bonds(np.arange(links - 1), np.arange(1, links))
+
     def constraint(x, parameters):
-        r = x - jnp.concatenate([jnp.zeros((1, 3), x.dtype), x[:-1]])
-        return jnp.sum(r * r, -1) - parameters["length"] ** 2
+        squares = pairs(lambda a, b, _: Pair(own=(b - a) @ (b - a)), x, bonds=joined).own
+        return jnp.concatenate([x[:1, :] @ x[0], squares]) - parameters["length"] ** 2
 
     return mechanical(
         Euclidean(3) ** links,

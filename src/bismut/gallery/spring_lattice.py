@@ -15,6 +15,7 @@ import numpy as np
 
 from bismut.gallery.entry import Entry, Fact
 from bismut.mechanics import Scheme, State, System, left_rotation, mechanical, translations
+from bismut.repetition import Bonds, Pair, pairs
 from bismut.spaces import Euclidean
 
 
@@ -22,19 +23,29 @@ def spring_lattice(rows: int = 4, columns: int = 4, stiffness: float = 1.0, mass
     """`rows` × `columns` masses; with `noise`, every spring is kicked along its length with that amplitude."""
     first, second, lengths = springs(rows, columns)
 
-    def distances(x):
-        r = x[second] - x[first]
-        return jnp.sqrt(jnp.sum(r * r, -1))
+    bonds = Bonds(first, second)
+
+    def energy(x, parameters):
+        stretched = lambda a, b, length: Pair(total=(distance(a, b) - length) ** 2)
+        return 0.5 * parameters["stiffness"] * pairs(stretched, x, lengths.astype(x.dtype), bonds).total
+
+    def kicks(x, parameters):
+        return pairs(lambda a, b, _: Pair(own=parameters["noise"] * distance(a, b)), x, bonds=bonds).own
 
     return mechanical(
         Euclidean(2) ** (rows * columns),
         mass=mass,
-        potential=lambda x, parameters: 0.5 * parameters["stiffness"] * jnp.sum((distances(x) - lengths) ** 2),
-        noise=None if noise is None else (lambda x, parameters: parameters["noise"] * distances(x)),
+        potential=energy,
+        noise=None if noise is None else kicks,
         symmetries={"momentum": translations(2), "angular": left_rotation(1.0)},
         # The places of rest enter no law: they are there for whoever starts from them.
         parameters={"stiffness": stiffness, "rest": at_rest(rows, columns)} | ({} if noise is None else {"noise": noise}),
     )
+
+
+def distance(a, b):
+    r = b - a
+    return jnp.sqrt(r @ r)
 
 
 def springs(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from bismut.mechanics.bodies import (
     Body,
+    Box,
     Noise,
     Placed,
     Potential,
@@ -34,6 +35,7 @@ from bismut.mechanics.system import System
 
 __all__ = [
     "Body",
+    "Box",
     "Claims",
     "Ledger",
     "Maxwell",

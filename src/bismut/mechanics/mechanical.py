@@ -10,8 +10,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bismut.blame import why
+from bismut.errors import ShapeError
 from bismut.mechanics.coefficients import coefficients
-from bismut.mechanics.law import law
+from bismut.mechanics.law import Law, law
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
 from bismut.precision import real_type
@@ -45,7 +47,7 @@ def mechanical(
     if callable(mass):
         inertia = law("mass", mass, ("q",))
         assert inertia is not None
-
+        _check_matrix(space, inertia, parameters, dtype)
         cells = None
 
         def of_matrix(q, v, t, parameters):
@@ -78,6 +80,18 @@ def mechanical(
         cells=cells,
         precision=precision,
     )
+
+
+def _check_matrix(space: Space, mass: Law, parameters: Any, dtype) -> None:
+    """Refuse a mass(q) that fails or is no matrix."""
+    n, one = sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(space.zero))), jnp.ones((), dtype)
+    try:
+        found = jax.eval_shape(lambda q: mass(q, t=one, parameters=parameters), space.origin(dtype))
+    except Exception as problem:
+        raise ShapeError(f"mass(q) fails on {space}: {why(problem)}.") from problem
+    if getattr(found, "shape", None) != (n, n):
+        came = f"shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
+        raise ShapeError(f"mass(q) must return the matrix ({n}, {n}) of the kinetic energy on {space}, but it returned {came}.")
 
 
 def _kinetic(mass, v):

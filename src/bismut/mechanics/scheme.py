@@ -3,6 +3,7 @@
 Claims are data. `verify` measures them, and the documentation quotes the measurement.
 """
 
+import weakref
 from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -127,7 +128,9 @@ class Scheme(eqx.Module):
         p = legendre(q, vector)
         if not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(p)):
             raise DegenerateError("∂L/∂v is not finite at the start: the velocity lies outside the domain of the Lagrangian.")
-        return self._along_constraints(State(q, p, self._books(ledger, full)), full, project, t)
+        state = self._along_constraints(State(q, p, self._books(ledger, full)), full, project, t)
+        _remember(state, {"q": q, "velocity": vector, "t": t, "project": project, "ledger": ledger})
+        return state
 
     def _books(self, wanted: bool, batch: tuple[int, ...]) -> Ledger | None:
         return blank_ledger(self.system.dtype, batch) if wanted else None
@@ -156,6 +159,20 @@ class Scheme(eqx.Module):
             state = State(state.q, jax.jit(along)(state.q, state.p), state.ledger)
         holonomic.check_start(system, state, batch)
         return state
+
+
+_MADE: dict[int, tuple[weakref.ref, dict[str, Any]]] = {}  # how starts that are still there were made; a state itself is nothing but its arrays
+
+
+def _remember(start: State, made: dict[str, Any]) -> None:
+    number = id(start)
+    _MADE[number] = weakref.ref(start, lambda _: _MADE.pop(number, None)), made
+
+
+def again(start: State, scheme: Scheme) -> "State | Maxwell":
+    """The start made once more for another scheme, if it was made from a velocity; a momentum stays what it is."""
+    known, made = _MADE.get(id(start), (lambda: None, {}))
+    return scheme.start(**made) if known() is start else start
 
 
 class Maxwell(eqx.Module):
@@ -187,7 +204,11 @@ class Maxwell(eqx.Module):
         p = add(system.momentum(q, system.space.zero(system.dtype)), spread)
         # The projection of a Maxwell momentum is one for the motion on the surface.
         p = holonomic.project(system, q, p)[0] if system.constraints else p
-        return State(q, p, blank_ledger(system.dtype) if self.ledger else None)
+        return State(q, p, self.books)
+
+    @property
+    def books(self) -> Ledger | None:
+        return blank_ledger(self.system.dtype) if self.ledger else None
 
 
 def _at_rest(system: System, q: Point) -> tuple[State, tuple[int, ...]]:

@@ -22,18 +22,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Complex, Float, UInt32
+from jaxtyping import Array, Float, UInt32
 
 from bismut.errors import DomainError
-from bismut.loops import apart
 from bismut.noise.gaussian import two_normals
 from bismut.noise.threefry import threefry
 
 PER_BLOCK = 4  # steps served by one block of the generator
 
 Index = tuple[UInt32[Array, "..."], UInt32[Array, "..."]]  # a 64-bit counter as (low, high) words, which exist without x64 too
-
-Pairs = tuple[Complex[Array, "m ..."], Complex[Array, "m ..."]]  # four normals: (first, second) and (third, fourth) as complex numbers
 
 
 class Stream(IntEnum):
@@ -60,7 +57,7 @@ class Wiener(eqx.Module):
 
     seed      a whole number
     substeps  how many fine increments are summed in a step: step h with n substeps and step h/n with 1 see one Brownian path
-    bounded   whether the increments that implicit steps see are cut at a few standard deviations, so that such steps exist almost surely
+    bounded   whether increments are cut at a few standard deviations, so that implicit steps exist almost surely
     """
 
     seed: Index
@@ -124,12 +121,30 @@ class Wiener(eqx.Module):
         numbers = jnp.arange(steps, dtype=jnp.uint32)
         return _increments(self, words(trajectory), numbers, channels, jnp.asarray(h, dtype), np.dtype(dtype).name, clipped)
 
+    @property
+    def per(self) -> int:
+        """How many steps one draw serves."""
+        return PER_BLOCK if self.substeps == 1 else 1
+
+    def draw(self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, clipped: int | None = None) -> Float[Array, "per m"]:
+        """ΔW of all steps that share a draw with this one, for one trajectory; the place of the first step of a run in its draw is `phase`."""
+        if self.substeps > 1:
+            return self.scaled(self.sums(trajectory, step, channels, dtype), h, clipped)[None]
+        return jnp.moveaxis(self.scaled(jnp.moveaxis(self.block(trajectory, step, channels, dtype), 1, 0), h, clipped), 0, 1)
+
+    @property
+    def phase(self) -> int:
+        """The place of step 0 in its draw."""
+        return self.shifted_by % self.per
+
     def normals(self, trajectory: Index, count: int, stream: Stream, dtype: Any = float) -> Float[Array, "... count"]:
         """Standard normals that belong to a trajectory but to no step; refinement and shifts leave them alone."""
-        return jnp.moveaxis(pick(_block(self.seed, trajectory, words(0), count, dtype, stream), 0), 0, -1)
+        return jnp.moveaxis(_block(self.seed, trajectory, words(0), count, dtype, stream)[0], 0, -1)
 
-    def block(self, trajectory: Index, step: Index, channels: int, dtype: Any = float, stream: Stream = Stream.increment) -> Pairs:
-        """The normals of the four steps that share a block with this one, to be had with `pick` at `position(step)`."""
+    def block(
+        self, trajectory: Index, step: Index, channels: int, dtype: Any = float, stream: Stream = Stream.increment
+    ) -> Float[Array, "four m ..."]:
+        """The normals of the four steps that share a block of the generator with this one, which stands at `position(step)`."""
         return _block(self.seed, trajectory, self._shifted(step), channels, dtype, stream)
 
     def position(self, step: Index) -> UInt32[Array, ""]:
@@ -159,9 +174,8 @@ class Wiener(eqx.Module):
 
         def add_block(j, total):
             fine = advance(first, (PER_BLOCK * j).astype(jnp.uint32))
-            first_two, last_two = _block(self.seed, trajectory, fine, channels, dtype, stream)
-            pairs = first_two + last_two
-            return total + (pairs.real + pairs.imag)
+            a, b, c, d = _block(self.seed, trajectory, fine, channels, dtype, stream)
+            return total + ((a + c) + (b + d))
 
         zero = jnp.zeros((channels, *jnp.shape(trajectory[0])), dtype)
         whole = self.substeps % PER_BLOCK == 0
@@ -174,37 +188,18 @@ def _increments(path: Wiener, trajectory: Index, steps: UInt32[Array, " steps"],
     return jax.vmap(lambda k: path.increment(trajectory, (k, jnp.zeros_like(k)), channels, h, dtype, clipped=clipped))(steps)
 
 
-def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Pairs:
+def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Float[Array, "four m ..."]:
     low, high = (step[0] >> np.uint32(2)) | (step[1] << np.uint32(30)), step[1] >> np.uint32(2)
     channel = jnp.arange(channels, dtype=jnp.uint32).reshape(channels, *[1] * jnp.ndim(trajectory[0]))
     key = (seed[0], seed[1], high, jnp.uint32(stream))
-    counter = (trajectory[0][None], trajectory[1][None], low, channel)
-    if np.dtype(dtype) != np.float64:
-        a, b, c, d = threefry(key, counter)
-        return jax.lax.complex(*two_normals(a, b, dtype)), jax.lax.complex(*two_normals(c, d, dtype))
-    # A compiled loop has one output, and a second one would draw everything again. So four words travel as one complex number, and so do two normals:
-    # one loop for the generator and one for each pair (measured: 277 instead of 221 M normals/s).
-    four = apart(lambda key, counter: _packed(*threefry(key, counter)), key, counter)
-    return apart(lambda z: jax.lax.complex(*two_normals(*_words(z.real), dtype)), four), apart(
-        lambda z: jax.lax.complex(*two_normals(*_words(z.imag), dtype)), four
-    )
+    a, b, c, d = threefry(key, (trajectory[0][None], trajectory[1][None], low, channel))
+    return jnp.stack([*two_normals(a, b, dtype), *two_normals(c, d, dtype)])
 
 
-def _packed(a, b, c, d) -> Complex[Array, "..."]:
-    """Four words as the bits of one complex number; nothing is ever computed with it."""
-    join = lambda high, low: jax.lax.bitcast_convert_type((high.astype(jnp.uint64) << np.uint64(32)) | low.astype(jnp.uint64), jnp.float64)
-    return jax.lax.complex(join(a, b), join(c, d))
-
-
-def _words(bits: Float[Array, "..."]) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
-    both = jax.lax.bitcast_convert_type(bits, jnp.uint64)
-    return (both >> np.uint64(32)).astype(jnp.uint32), both.astype(jnp.uint32)
-
-
-def pick(block: Pairs, position) -> Float[Array, "m ..."]:
+def pick(block: Float[Array, "four m ..."], position) -> Float[Array, "m ..."]:
     """The normals at one of the four positions of a block."""
-    pair = jnp.where(position < 2, block[0], block[1])
-    return jnp.where(position % 2 == 0, pair.real, pair.imag)
+    first, second, third, fourth = block
+    return jnp.where(position < 2, jnp.where(position == 0, first, second), jnp.where(position == 2, third, fourth))
 
 
 def _times(index: Index, n: int) -> Index:

@@ -49,6 +49,19 @@ class Bonds:
         return f"Bonds({len(self.i)})"
 
 
+class Reach(NamedTuple):
+    """Pairs that are farther apart than this contribute nothing, to values and derivatives alike: who knows near ones may leave the others out.
+
+    positions  which of the operands of bodies is where they are, (K, d)
+    cutoff     the distance
+    box        sides of the periodic box in which distances are those of nearest images, inf where it is open; () without one
+    """
+
+    positions: int
+    cutoff: float
+    box: tuple[float, ...] = ()
+
+
 class Layout(NamedTuple):
     """How many operands and results of a loop are of which kind.
 
@@ -58,6 +71,7 @@ class Layout(NamedTuple):
     totals   results that are summed over all items
     sums     results that are summed for each body; for `each` none
     bonds    which pairs: None for all pairs i < j, in the order of `pair_indices`
+    reach    which of them contribute nothing, if that is known
     """
 
     length: int
@@ -66,6 +80,7 @@ class Layout(NamedTuple):
     totals: int
     sums: int
     bonds: Bonds | None
+    reach: Reach | None = None
 
     def operands(self, flat: Sequence) -> tuple[list, list, list]:
         """Operands by kind."""
@@ -103,7 +118,15 @@ def items(primitive: Primitive, layout: Layout) -> int:
     return layout.length * (layout.length - 1) // 2 if layout.bonds is None else len(layout.bonds.i)
 
 
-def loop(primitive: Primitive, function: Callable, length: int, bonds: Bonds | None, operands: Operands, linear: Sequence[bool]) -> Any:
+def loop(
+    primitive: Primitive,
+    function: Callable,
+    length: int,
+    bonds: Bonds | None,
+    operands: Operands,
+    linear: Sequence[bool],
+    reach: Reach | None = None,
+) -> Any:
     """Bind the loop of function(shared, at i, at j, of the item) ↦ (total, for i, for j, of the item), flat lists all.
 
     `linear` marks the operands in which it is linear; results come as (summed, of bodies, of items).
@@ -122,7 +145,7 @@ def loop(primitive: Primitive, function: Callable, length: int, bonds: Bonds | N
 
     closed = jax.make_jaxpr(flat)(*(kind for part in kinds for kind in part))
     closed, hoisted = _hoist(closed)
-    layout = Layout(length, len(hoisted) + len(shared), len(bodies), counts[0], counts[1], bonds)
+    layout = Layout(length, len(hoisted) + len(shared), len(bodies), counts[0], counts[1], bonds, reach)
     marks = tuple(len(hoisted) + i for i, mark in enumerate(linear) if mark)
     return layout.results(primitive.bind(*hoisted, *shared, *bodies, *own, jaxpr=closed, layout=layout, linear=marks))
 
@@ -198,7 +221,7 @@ def _jvp(primitive: Primitive, primals, tangents, *, jaxpr: ClosedJaxpr, layout:
     layout_kept = lambda flat: tuple([x for x in part if x is not None] for part in layout.returns(flat))
     operands = [[*(p for p, *_ in group), *(t for _, t, mark in group if mark)] for group in groups]
     marks = [mark for group in groups for mark in (*(False for _ in group), *(True for *_, m in group if m))]
-    rates = iter([x for part in loop(primitive, pushed, layout.length, layout.bonds, operands, marks) for x in part])
+    rates = iter([x for part in loop(primitive, pushed, layout.length, layout.bonds, operands, marks, layout.reach) for x in part])
     zero = lambda value: ad.Zero(jax.typeof(value).to_tangent_aval())
     return out, [next(rates) if keep else zero(value) for value, keep in zip(out, layout.joined(smooth), strict=True)]
 
@@ -231,13 +254,17 @@ def _transpose(primitive: Primitive, cotangents, *operands, jaxpr: ClosedJaxpr, 
     kept = lambda *parts: tuple([x for x in part if x is not None] for part in pulled(*parts))
     given = [[*values, *pulls] for values, pulls in zip(known, felt, strict=True)]
     new = [mark for values, pulls in zip(known, felt, strict=True) for mark in (*(False for _ in values), *(True for _ in pulls))]
-    found = iter([x for part in loop(primitive, kept, layout.length, layout.bonds, given, new) for x in part])
+    reach = layout.reach
+    if reach is not None:  # positions are known wherever distances decide
+        before = [mark for _, mark in groups[1][: reach.positions + 1]]
+        reach = None if before[-1] else reach._replace(positions=before.count(False) - 1)
+    found = iter([x for part in loop(primitive, kept, layout.length, layout.bonds, given, new, reach) for x in part])
     return [next(found) if mark else None for mark in sought]
 
 
 def _batch(primitive: Primitive, operands, axes, *, jaxpr: ClosedJaxpr, layout: Layout, linear):
     """A loop whose items are batches."""
-    batched = [axis is not batching.not_mapped for axis in axes]
+    batched = [axis is not None for axis in axes]
     shared, bodies, own = layout.operands(list(zip(operands, axes, batched, strict=True)))
     moved = lambda group, to: [jnp.moveaxis(x, axis, to) if mark else x for x, axis, mark in group]
     where = [0 if mark else None for mark in layout.spread(batched)]
@@ -246,7 +273,9 @@ def _batch(primitive: Primitive, operands, axes, *, jaxpr: ClosedJaxpr, layout: 
         return layout.returns(jax.vmap(jaxpr_as_fun(jaxpr), tuple(where))(*(value for part in parts for value in part)))
 
     given = moved(shared, 0), moved(bodies, 1), moved(own, 1)
-    totals, sums, own = loop(primitive, function, layout.length, layout.bonds, given, [i in linear for i in range(len(operands))])
+    marks = [i in linear for i in range(len(operands))]
+    reach = None if layout.reach is None or bodies[layout.reach.positions][2] else layout.reach  # of a batch some may be near and others not
+    totals, sums, own = loop(primitive, function, layout.length, layout.bonds, given, marks, reach)
     return [*totals, *sums, *own], [*(0 for _ in totals), *(1 for _ in (*sums, *own))]
 
 

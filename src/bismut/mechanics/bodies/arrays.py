@@ -10,6 +10,7 @@ import numpy as np
 from jax.core import Tracer
 
 from bismut.errors import DomainError, ShapeError
+from bismut.repetition import each
 
 
 def numbers(name: str, value: Any, *, positive: bool = False) -> Any:
@@ -36,13 +37,16 @@ def vectors(name: str, value: Any, *, positive: bool = False) -> Any:
 
 
 def per_body(name: str, value: Any, x, tail: tuple[int, ...] = ()):
-    """Numbers as an array (K, *tail) for the bodies at x, in their precision."""
-    array, want = jnp.asarray(value, x.dtype), (x.shape[0], *tail)
+    """Numbers as an array (K, *tail) for the bodies at x, in their precision; known ones stay known."""
+    known, want = not isinstance(value, Tracer), (x.shape[0], *tail)
+    array = np.asarray(value, x.dtype) if known else jnp.asarray(value, x.dtype)
     if array.ndim > len(want) or any(a not in (1, b) for a, b in zip(reversed(array.shape), reversed(want), strict=False)):
         raise ShapeError(f"{name} has shape {array.shape}, but there are {x.shape[0]} bodies: it must be {want}, or one for all of them.")
-    return jnp.broadcast_to(array, want)
+    return np.broadcast_to(array, want) if known else jnp.broadcast_to(array, want)
 
 
 def turned(name: str, vector: Any, x, R):
     """R_i d_i: body-fixed vectors d_i as they lie in space."""
-    return jnp.einsum("kij,kj->ki", R, per_body(name, vector, x, (3,)))
+    if R is None:
+        raise ShapeError(f"{name} are fixed in bodies that turn, but there are only positions. Use rigid_bodies, whose bodies have orientations.")
+    return each(lambda R, d: R @ d, R, per_body(name, vector, x, (3,)))

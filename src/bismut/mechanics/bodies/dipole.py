@@ -11,26 +11,27 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from bismut.mechanics.bodies.arrays import numbers, turned, vectors
-from bismut.mechanics.bodies.pairs import each_pair, separation
-from bismut.mechanics.bodies.terms import Potential
+from bismut.mechanics.bodies.arrays import numbers, per_body, turned, vectors
+from bismut.mechanics.bodies.box import cutoff_of
+from bismut.mechanics.bodies.pairs import PairTerm
+from bismut.mechanics.bodies.terms import BodyTerm, Potential
 
 
-def dipoles(moments: Any, constant: Any = 1.0) -> Potential:
+def dipoles(moments: Any, constant: Any = 1.0, *, cutoff: Any = None) -> Potential:
     """U = C Σ_{i<j} [m_i·m_j/r³ − 3(m_i·r)(m_j·r)/r⁵], m_i = R_i d_i.
 
     moments   d_i in the body, (3,) for all bodies or (K, 3)
     constant  C, in energy · length³ / moment²
+    cutoff    where it has faded to nothing, a length (fading from 0.8 of it on), or the two lengths between which it fades
     """
     moments, constant = vectors("moments", moments), numbers("constant", constant)
 
-    def U(x, R):
-        m, n = each_pair(turned("moments", moments, x, R))
-        r, r2 = separation(x)
-        along = jnp.sum(m * r, -1) * jnp.sum(n * r, -1)
-        return jnp.asarray(constant, x.dtype) * jnp.sum((jnp.sum(m * n, -1) - 3 * along / r2) / (r2 * jnp.sqrt(r2)))
+    def energy(pair, t, parameters):
+        m, n, r = pair.a, pair.b, pair.r
+        across = m @ n - 3 * (m @ r) * (n @ r) * pair.inverse
+        return jnp.asarray(constant, r.dtype) * across * pair.inverse * pair.near
 
-    return Potential(U, "dipoles")
+    return Potential.of(PairTerm(energy, lambda x, R: turned("moments", moments, x, R), "dipoles", cutoff=cutoff_of(cutoff)), "dipoles")
 
 
 def uniform_field(field: Any, moments: Any) -> Potential:
@@ -40,4 +41,5 @@ def uniform_field(field: Any, moments: Any) -> Potential:
     moments  d_i in the body, (3,) for all bodies or (K, 3)
     """
     field, moments = vectors("field", field), vectors("moments", moments)
-    return Potential(lambda x, R: -jnp.sum(turned("moments", moments, x, R) * jnp.asarray(field, x.dtype)), "uniform field")
+    energy = lambda body: -(body.R @ body.data) @ jnp.asarray(field, body.x.dtype)
+    return Potential.of(BodyTerm(energy, lambda x: per_body("moments", moments, x, (3,))), "uniform field")

@@ -15,9 +15,12 @@ energy. Bodies that overlap so far that r < σ − σ₀ have no energy: the wel
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 
 from bismut.mechanics.bodies.arrays import numbers, turned, vectors
-from bismut.mechanics.bodies.pairs import each_pair, separation
+from bismut.mechanics.bodies.box import cutoff_of
+from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.terms import Potential
 
 
@@ -29,6 +32,8 @@ def gay_berne(
     mu: Any = 2.0,
     nu: Any = 1.0,
     axis: Any = (0.0, 0.0, 1.0),
+    *,
+    cutoff: Any = None,
 ) -> Potential:
     """U = Σ_{i<j} 4ε [ρ⁻¹² − ρ⁻⁶], ρ = (r − σ + σ₀)/σ₀, with ε and σ as the module says.
 
@@ -38,6 +43,7 @@ def gay_berne(
     depth       ε₀, an energy
     mu, nu      exponents of the well's depth
     axis        the long axis in the body, (3,) for all bodies or (K, 3); only its direction counts
+    cutoff      where it has faded to nothing, a length (fading from 0.8 of it on), or the two lengths between which it fades
     """
     kappa, ratio = numbers("elongation", elongation, positive=True), numbers("well_ratio", well_ratio, positive=True)
     sigma0, epsilon0 = numbers("breadth", breadth, positive=True), numbers("depth", depth)
@@ -45,20 +51,21 @@ def gay_berne(
     chi = (kappa**2 - 1) / (kappa**2 + 1)
     chi_well = (ratio ** (1 / mu) - 1) / (ratio ** (1 / mu) + 1)
 
-    def U(x, R):
-        real = lambda value: jnp.asarray(value, x.dtype)
-        along = turned("axis", axis, x, R)
-        u, w = each_pair(along / jnp.linalg.norm(along, axis=-1, keepdims=True))
-        r, r2 = separation(x)
-        distance = jnp.sqrt(r2)
-        nu_, nw, uw = jnp.sum(r * u, -1) / distance, jnp.sum(r * w, -1) / distance, jnp.sum(u * w, -1)
+    lengths = jnp if isinstance(axis, Tracer) else np
+    unit = axis / lengths.linalg.norm(axis, axis=-1, keepdims=True)
+
+    def energy(pair, t, parameters):
+        u, w, r, near = pair.a, pair.b, pair.r, pair.near
+        real = lambda value: jnp.asarray(value, r.dtype)
+        ru, rw, uw = (r @ u) * near, (r @ w) * near, u @ w
+        plus, minus = (ru + rw) ** 2, (ru - rw) ** 2
 
         def g(c):
-            return 1 - 0.5 * c * ((nu_ + nw) ** 2 / (1 + c * uw) + (nu_ - nw) ** 2 / (1 - c * uw))
+            return 1 - 0.5 * c * (plus / (1 + c * uw) + minus / (1 - c * uw))
 
         sigma = real(sigma0) / jnp.sqrt(g(real(chi)))
         epsilon = real(epsilon0) * (1 - (real(chi) * uw) ** 2) ** real(-0.5 * nu) * g(real(chi_well)) ** real(mu)
-        six = (real(sigma0) / (distance - sigma + real(sigma0))) ** 6
-        return jnp.sum(4 * epsilon * six * (six - 1))
+        six = (real(sigma0) / (pair.r2 * near - sigma + real(sigma0))) ** 6
+        return 4 * epsilon * six * (six - 1)
 
-    return Potential(U, "Gay–Berne")
+    return Potential.of(PairTerm(energy, lambda x, R: turned("axis", unit, x, R), "Gay–Berne", cutoff=cutoff_of(cutoff)), "Gay–Berne")

@@ -14,7 +14,7 @@ import numpy as np
 
 from bismut.errors import DomainError
 from bismut.mechanics.bodies.arrays import numbers, per_body, vectors
-from bismut.mechanics.bodies.terms import Potential
+from bismut.mechanics.bodies.terms import BodyTerm, Potential
 
 
 def gravity(mass: Any, acceleration: Any = (0.0, 0.0, -1.0)) -> Potential:
@@ -25,11 +25,8 @@ def gravity(mass: Any, acceleration: Any = (0.0, 0.0, -1.0)) -> Potential:
     """
     mass, acceleration = numbers("mass", mass), vectors("acceleration", acceleration)
 
-    def U(x, R):
-        del R
-        return -jnp.sum(per_body("mass", mass, x)[:, None] * x * jnp.asarray(acceleration, x.dtype))
-
-    return Potential(U, "gravity")
+    energy = lambda body: -body.data * (body.x @ jnp.asarray(acceleration, body.x.dtype))
+    return Potential.of(BodyTerm(energy, lambda x: per_body("mass", mass, x)), "gravity")
 
 
 def harmonic_trap(stiffness: Any = 1.0, centre: Any = (0.0, 0.0, 0.0)) -> Potential:
@@ -40,12 +37,12 @@ def harmonic_trap(stiffness: Any = 1.0, centre: Any = (0.0, 0.0, 0.0)) -> Potent
     """
     stiffness, centre = numbers("stiffness", stiffness), vectors("centre", centre)
 
-    def U(x, R):
-        del R
-        d = x - per_body("centre", centre, x, (3,))
-        return 0.5 * jnp.sum(per_body("stiffness", stiffness, x, (3,)) * d * d)
+    def energy(body):
+        k, c = body.data
+        d = body.x - c
+        return 0.5 * jnp.sum(k * d * d)
 
-    return Potential(U, "harmonic trap")
+    return Potential.of(BodyTerm(energy, lambda x: (_along("stiffness", stiffness, x), _along("centre", centre, x))), "harmonic trap")
 
 
 def soft_box(half: Any, strength: Any = 1.0, exponent: int = 12, centre: Any = (0.0, 0.0, 0.0)) -> Potential:
@@ -59,9 +56,13 @@ def soft_box(half: Any, strength: Any = 1.0, exponent: int = 12, centre: Any = (
         raise DomainError(f"exponent must be an even whole number ≥ 2, so that both walls repel, but {exponent!r} came.")
     half, strength, centre = numbers("half", half, positive=True), numbers("strength", strength), vectors("centre", centre)
 
-    def U(x, R):
-        del R
-        inside = (x - per_body("centre", centre, x, (3,))) / per_body("half", half, x, (3,))
-        return jnp.asarray(strength, x.dtype) * jnp.sum(inside ** int(exponent))
+    def energy(body):
+        l, c = body.data
+        return jnp.asarray(strength, body.x.dtype) * jnp.sum(((body.x - c) / l) ** int(exponent))
 
-    return Potential(U, "soft box")
+    return Potential.of(BodyTerm(energy, lambda x: (_along("half", half, x), _along("centre", centre, x))), "soft box")
+
+
+def _along(name: str, value: Any, x):
+    """Numbers along the axes of space, for each body."""
+    return per_body(name, value, x, (3,))

@@ -16,9 +16,12 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from bismut.errors import ShapeError
 from bismut.mechanics.bodies.arrays import numbers, per_body
-from bismut.mechanics.bodies.pairs import Placed, mapped, placed_pairs
-from bismut.mechanics.bodies.terms import Noise
+from bismut.mechanics.bodies.box import Box, cutoff_of
+from bismut.mechanics.bodies.pair_energy import seen_with
+from bismut.mechanics.bodies.pairs import PairTerm, Placed
+from bismut.mechanics.bodies.terms import BodyTerm, Noise
 from bismut.mechanics.law import law
 
 
@@ -28,7 +31,7 @@ def translation_noise(strength: Any) -> Noise:
     strength  s, in force · √time: one number, (3,) for the axes of space, or (K, 1) or (K, 3) for bodies that differ
     """
     strength = numbers("strength", strength)
-    return Noise(lambda x, R: jnp.ravel(per_body("strength", strength, x, (3,)) * x), "translation noise")
+    return Noise.of(BodyTerm(lambda body: body.data * body.x, lambda x: per_body("strength", strength, x, (3,))), "translation noise")
 
 
 def orientation_noise(strength: Any) -> Noise:
@@ -40,24 +43,28 @@ def orientation_noise(strength: Any) -> Noise:
     strength  s, in torque · √time: one number, (3,) for the axes of the body, or (K, 1) or (K, 3) for bodies that differ
     """
     strength = numbers("strength", strength)
-    return Noise(lambda x, R: jnp.ravel(per_body("strength", strength, x, (3,))[:, None, :] * R), "orientation noise")
+    return Noise.of(BodyTerm(lambda body: body.data * body.R, lambda x: per_body("strength", strength, x, (3,))), "orientation noise")
 
 
-def pair_noise(amplitude: Callable, data: Any = None) -> Noise:
+def pair_noise(amplitude: Callable, data: Any = None, *, cutoff: Any = None, box: Box | None = None) -> Noise:
     """γ = w(a, b) for every pair: one value, or several as an array, each with a Wiener process of its own.
 
     The pair is handed over as seen from its first body, a.x = 0 and a.R = 1, so that w cannot but depend on relative configuration: b.x is where b
-    lies and b.R how it is turned, in the axes of a. `data` as in `pair_potential`. In energy · √time. For example
+    lies and b.R how it is turned, in the axes of a. `data`, `cutoff` and `box` as in `pair_potential`. In energy · √time. For example
 
         pair_noise(lambda a, b: 0.3 * jnp.exp(-b.x @ b.x))                    kicks along the line of centres
         pair_noise(lambda a, b: 0.1 * b.R[2, 2] / (1 + b.x @ b.x))            and torques that turn the third axes of the two
     """
     w = law("The pair noise", amplitude, ("a", "b"))
+    assert w is not None
 
-    def gamma(x, R, t, parameters):
-        a, b = placed_pairs(x, R, data)
-        seen = Placed(jnp.einsum("pji,pj->pi", a.R, b.x - a.x), jnp.einsum("pji,pjk->pik", a.R, b.R), b.data)
-        here = Placed(jnp.zeros_like(seen.x), jnp.broadcast_to(jnp.eye(3, dtype=x.dtype), seen.R.shape), a.data)
-        return jnp.ravel(mapped(w, here, seen, t, parameters))
+    def value(pair, t, parameters):
+        (A, mine), (B, other), x = pair.a, pair.b, pair.x
+        if A is None:
+            raise ShapeError("Pair noise sees a pair from its first body, in its axes, but there are only positions. Use rigid_bodies.")
+        here, seen = Placed(jnp.zeros_like(x), jnp.eye(3, dtype=x.dtype), mine), Placed(A.T @ pair.r, A.T @ B, other)
+        return w(here, seen, t=t, parameters=parameters)
 
-    return Noise(gamma, f"pair noise {getattr(amplitude, '__name__', 'w')}".replace("<lambda>", "w"))
+    words = f"pair noise {getattr(amplitude, '__name__', 'w')}".replace("<lambda>", "w")
+    made = Noise.of(PairTerm(value, seen_with(data), words, cutoff=cutoff_of(cutoff)), words)
+    return made if box is None else made.inside(box)

@@ -1,107 +1,139 @@
 """Pairs of bodies.
 
-    U(x, R) = Σ_{i<j} u(a_i, a_j)
+    U(x, R) = Σ_{i<j} S(r) u(a_i, a_j),      r = x_j − x_i, of the nearest image in a box
 
-from one function u of two bodies. The pairs are arrays and u is mapped over them, so there is no loop over bodies and no diagonal on which a
-distance would vanish and its gradient be 0/0.
-
-The pairs are those of a round-robin tournament: in round s = 1, 2, ... body i meets body i + s (mod K), and after ⌊K/2⌋ rounds everyone has met
-everyone once. A round is the array of bodies read from another place, so pairing is repeat, reshape and cut, with neither gather nor
-scatter; its derivative is a sum. (Measured against gathered indices: as fast for 5 bodies, a third faster for 64, and nothing that lanes
-have to leave to vmap.)
+from one function u of two bodies and, perhaps, a cutoff. A pair term is data: the function, what it sees of a body, which pairs, cutoff and box.
+All terms over the same pairs are one loop (`repetition.pairs`), whose derivative is a loop that adds up forces and torques for each body. There is
+no diagonal on which a distance would vanish and its gradient be 0/0.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from bismut.errors import ShapeError
-from bismut.mechanics.bodies.terms import Potential
-from bismut.mechanics.law import Law, law
+from bismut.mechanics.bodies.box import Box, Cutoff, check_fits
+from bismut.repetition import Bonds, Pair, Reach, pairs
 
 
 class Placed(NamedTuple):
-    """One body as a two-body function sees it: position x (3,), orientation R (3, 3), and its own entry of the data given with the function."""
+    """One body as a function of one or two bodies sees it: position x (3,), orientation R (3, 3), and its own entry of the data given with it."""
 
     x: Any
     R: Any
     data: Any = None
 
 
-def pair_indices(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The bodies i < j of each pair of `count` bodies, as two arrays, in the order in which pairs are held."""
-    i, j = _meetings(count)
-    return np.minimum(i, j), np.maximum(i, j)
+class Meeting(NamedTuple):
+    """Two bodies as a pair term sees them.
 
-
-def each_pair(tree):
-    """Arrays over bodies (K, ...) as two arrays over pairs (K(K−1)/2, ...): the body with the lower number, and the other."""
-    both = [_meet(leaf) for leaf in jax.tree.leaves(tree)]
-    structure = jax.tree.structure(tree)
-    return structure.unflatten([a for a, _ in both]), structure.unflatten([b for _, b in both])
-
-
-def pair_potential(energy: Callable, data: Any = None) -> Potential:
-    """U = Σ_{i<j} u(a, b) with a, b `Placed` bodies: a.x (3,), a.R (3, 3), and a.data if data, a tree of arrays (K, ...), is given.
-
-    u returns one number, an energy, and may name t and parameters. It need not vanish or be finite for a body and itself.
+    a, b     what it sees of each
+    own      what belongs to the pair itself
+    x, y     where they are, the second as the image nearest to the first
+    r, r2    y − x and |r|²
+    inverse  1/r²
+    near     1/r
     """
-    u = law("The pair energy", energy, ("a", "b"))
 
-    def U(x, R, t, parameters):
-        values = mapped(u, *placed_pairs(x, R, data), t, parameters)
-        if values.ndim != 1:
-            raise ShapeError(f"The pair energy must return one number, but an array of shape {values.shape[1:]} came. Sum over its components.")
-        return jnp.sum(values)
-
-    return Potential(U, f"pair energy {getattr(energy, '__name__', 'u')}".replace("<lambda>", "u"))
-
-
-def placed_pairs(x, R, data) -> tuple[Placed, Placed]:
-    """The two bodies of every pair."""
-    return each_pair(Placed(x, R, jax.tree.map(lambda leaf: _held(leaf, x), data, is_leaf=lambda part: isinstance(part, list))))
+    a: Any
+    b: Any
+    own: Any
+    x: Any
+    y: Any
+    r: Any
+    r2: Any
+    inverse: Any
+    near: Any
 
 
-def _held(leaf, x):
-    """Data of all bodies as an array; whole numbers, such as species, stay whole."""
-    array = jnp.asarray(leaf)
-    if array.shape[:1] != x.shape[:1]:
-        raise ShapeError(f"data must hold arrays whose first axis is the {x.shape[0]} bodies, but shape {array.shape} came.")
-    return array.astype(x.dtype) if jnp.issubdtype(array.dtype, jnp.floating) else array
+@dataclass(frozen=True)
+class PairTerm:
+    """A function of two bodies for all pairs, as data.
+
+    value   (meeting, t, parameters) ↦ one number, or several for noises
+    seen    (x, R) ↦ a tree of arrays (K, ...), of which a meeting holds two entries
+    words   what it is called
+    bonds   which pairs, if not all; `own` is a tree of arrays with one entry for each of them
+    cutoff  beyond it the value is zero
+    box     in which the nearest image is met
+    factor  a number in front
+    """
+
+    value: Callable
+    seen: Callable
+    words: str
+    own: Any = ()
+    bonds: Bonds | None = None
+    cutoff: Cutoff | None = None
+    box: Box | None = None
+    factor: Any = None
+
+    def inside(self, box: Box) -> "PairTerm":
+        """The same in a box. Bonds have no cutoff: they lead to the nearest image."""
+        if self.bonds is None:
+            check_fits(self.words, self.cutoff, box)
+        return replace(self, box=box)
+
+    def scaled(self, factor) -> "PairTerm":
+        return replace(self, factor=factor if self.factor is None else factor * self.factor)
+
+    def at(self, a, b, own, x, y, t, parameters):
+        """The value for two bodies at x and y."""
+        r = y - x
+        if self.box is not None:
+            shift = self.box.shift(r)
+            y, r = y - shift, r - shift
+        r2 = r @ r
+        value = jnp.asarray(self.value(Meeting(a, b, own, x, y, r, r2, *inverse_powers(r2)), t, parameters))
+        if self.cutoff is not None:
+            value = self.cutoff(r2) * value
+        return value if self.factor is None else jnp.asarray(self.factor, x.dtype) * value
 
 
-def mapped(function: Law | None, a: Placed, b: Placed, t, parameters):
-    """The values of a two-body function for all pairs, along the first axis."""
-    assert function is not None
-    return jax.vmap(lambda one, other: jnp.asarray(function(one, other, t=t, parameters=parameters)))(a, b)
+def summed(terms: list[PairTerm], x, R, t, parameters):
+    """Σ over pairs of all terms together, one loop for all that run over the same pairs."""
+    groups: dict[Bonds | None, list[PairTerm]] = {}
+    for term in terms:
+        groups.setdefault(term.bonds, []).append(term)
+
+    def total(group: list[PairTerm]):
+        def meet(a, b, own):
+            sides = zip(group, a[1], b[1], own, strict=True)
+            values = [term.at(one, other, mine, a[0], b[0], t, parameters) for term, one, other, mine in sides]
+            return Pair(total=sum(values[1:], values[0]))
+
+        bodies = x, [term.seen(x, R) for term in group]
+        return pairs(meet, bodies, [term.own for term in group], group[0].bonds, _reach(group)).total
+
+    values = [total(group) for group in groups.values()]
+    return sum(values[1:], values[0])
 
 
-def separation(x) -> tuple[Any, Any]:
-    """r = x_j − x_i and |r|² for all pairs."""
-    a, b = each_pair(x)
-    r = b - a
-    return r, jnp.sum(r * r, -1)
+def kept(term: PairTerm, x, R, t, parameters):
+    """The values of one term for each pair, along the first axis."""
+    meet = lambda a, b, own: Pair(own=term.at(a[1], b[1], own, a[0], b[0], t, parameters))
+    return pairs(meet, (x, term.seen(x, R)), term.own, term.bonds, _reach([term])).own
 
 
-def _meetings(count: int) -> tuple[np.ndarray, np.ndarray]:
-    rounds, half = (count - 1) // 2, np.arange(count // 2 if count % 2 == 0 else 0)
-    i = np.concatenate([np.tile(np.arange(count), rounds), half])
-    s = np.concatenate([np.repeat(np.arange(1, rounds + 1), count), np.full_like(half, count // 2)])
-    return i, (i + s) % count
+def _reach(group: list[PairTerm]) -> Reach | None:
+    cutoffs, boxes = [term.cutoff for term in group], {term.box for term in group}
+    if len(boxes) > 1 or any(cutoff is None for cutoff in cutoffs):
+        return None
+    box = boxes.pop()
+    return Reach(0, max(cutoff.end for cutoff in cutoffs if cutoff is not None), box.lengths if box is not None else ())
 
 
-def _meet(x):
-    count, rest, rounds = x.shape[0], x.shape[1:], (x.shape[0] - 1) // 2
-    row = lambda y: y.reshape(rounds * count, *rest)
-    first = row(jnp.broadcast_to(x, (rounds, *x.shape)))
-    # Read in rows of K + 1, the bodies in a circle shift by one from row to row.
-    circle = jnp.broadcast_to(x, (rounds + 2, *x.shape)).reshape((rounds + 2) * count, *rest)
-    second = row(circle[1 : 1 + rounds * (count + 1)].reshape(rounds, count + 1, *rest)[:, :count])
-    if count % 2 == 0:  # the last round has half the pairs
-        first, second = jnp.concatenate([first, x[: count // 2]]), jnp.concatenate([second, x[count // 2 :]])
-    i, j = _meetings(count)
-    turned = (i > j).reshape(-1, *(1 for _ in rest))
-    return jnp.where(turned, second, first), jnp.where(turned, first, second)
+@jax.custom_jvp
+def inverse_powers(r2):
+    """1/r² and 1/r from r². Their derivatives are products of themselves: one division and one root a pair, however often it is differentiated."""
+    inverse = 1 / r2
+    return inverse, jnp.sqrt(inverse)
+
+
+@inverse_powers.defjvp
+def _(primals, tangents):
+    inverse, near = inverse_powers(*primals)
+    less = inverse * tangents[0]
+    return (inverse, near), (-inverse * less, -0.5 * near * less)

@@ -15,6 +15,9 @@ import numpy as np
 
 from bismut.errors import DomainError, ShapeError
 from bismut.mechanics.bodies import forces as own
+from bismut.mechanics.bodies.box import Box
+from bismut.mechanics.bodies.pairs import PairTerm
+from bismut.mechanics.bodies.terms import Terms
 from bismut.mechanics.law import law
 from bismut.mechanics.mechanical import mechanical
 from bismut.mechanics.symmetry import Symmetry
@@ -36,6 +39,7 @@ def rigid_bodies(
     noise: Callable | None = None,
     force: Callable | None = None,
     constraint: Callable | None = None,
+    box: Box | None = None,
     symmetries: Mapping[str, Symmetry] | None = None,
     parameters: Any = None,
     precision: str = "float64",
@@ -50,9 +54,11 @@ def rigid_bodies(
     noise         γ(x, R), one value per Wiener process: a function, or translation_noise(...) + orientation_noise(...) + pair_noise(...)
     force         what is not in the potential: F((x, R), (v, w)) returns (forces in space, torques in the body)
     constraint    g(x, R), one value per constraint, kept at zero: joints between bodies, anchors
+    box           a periodic Box, in which pair terms of potential and noise see nearest images; positions stay unwrapped
     symmetries, parameters, precision   as for System
     """
     mass, inertia = _inertia(mass, inertia)
+    potential, noise = _in_box("potential", potential, box), _in_box("noise", noise, box)
     count, dtype = len(mass), real_type(precision)
     space = (Euclidean(3) * SO3()) ** count
     if forces is not None:
@@ -73,6 +79,15 @@ def rigid_bodies(
         parameters=parameters,
         precision=precision,
     )
+
+
+def _in_box(name: str, given: Callable | None, box: Box | None) -> Callable | None:
+    """What acts, in a box if there is one."""
+    if box is None or given is None:
+        return given
+    if not isinstance(given, Terms):
+        raise DomainError(f"box= acts on pair terms, but {name} is one function of all bodies. Use pair_potential(...), or box.nearest(r) inside it.")
+    return given.inside(box) if any(isinstance(part, PairTerm) for part in given.parts) else given
 
 
 def _of_bodies(name: str, function: Callable | None) -> Callable | None:

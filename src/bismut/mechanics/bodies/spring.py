@@ -12,7 +12,9 @@ import numpy as np
 
 from bismut.errors import DomainError, ShapeError
 from bismut.mechanics.bodies.arrays import numbers
+from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.terms import Potential
+from bismut.repetition import Bonds
 
 
 def springs(ends: Any, stiffness: Any = 1.0, length: Any = 0.0, points: Any = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))) -> Potential:
@@ -31,19 +33,26 @@ def springs(ends: Any, stiffness: Any = 1.0, length: Any = 0.0, points: Any = ((
     count = len(pairs)
     k, l = (_per_spring(name, value, count, ()) for name, value in (("stiffness", stiffness), ("length", length)))
     where = _per_spring("points", points, count, (2, 3))
-    slack = np.asarray(length) == 0 if isinstance(l, np.ndarray) else np.zeros((), bool)
+    slack = np.broadcast_to(np.asarray(length) == 0 if isinstance(l, np.ndarray) else False, (count,))
+    central = isinstance(where, np.ndarray) and not where.any()  # fixed at centres of mass: orientations do not matter
 
-    def U(x, R):
+    def energy(pair, t, parameters):
+        k, l, (first, second) = (jnp.asarray(value, pair.r.dtype) for value in pair.own[:3])
+        d = pair.r if central else pair.r + pair.b @ second - pair.a @ first
+        d2 = d @ d
+        if slack.all():
+            return 0.5 * k * d2
+        # The root is taken away from zero where it is not wanted, or its gradient would be 0 · ∞.
+        unstretched = pair.own[3]
+        stretch = jnp.sqrt(jnp.where(unstretched, 1.0, d2) if slack.any() else d2) - l
+        return 0.5 * k * (jnp.where(unstretched, d2, stretch**2) if slack.any() else stretch**2)
+
+    def seen(x, R):
         if pairs.max(initial=-1) >= x.shape[0]:
             raise ShapeError(f"A spring ends in body {pairs.max()}, but the {x.shape[0]} bodies are numbered 0 ... {x.shape[0] - 1}.")
-        ends = x[pairs] + jnp.einsum("skij,skj->ski", R[pairs], jnp.asarray(where, x.dtype))
-        d = ends[:, 0] - ends[:, 1]
-        d2 = jnp.sum(d * d, -1)
-        # The root is taken away from zero where it is not wanted, or its gradient would be 0 · ∞.
-        stretch = jnp.sqrt(jnp.where(slack, 1.0, d2)) - jnp.asarray(l, x.dtype)
-        return 0.5 * jnp.sum(jnp.asarray(k, x.dtype) * jnp.where(slack, d2, stretch**2))
+        return () if central else R
 
-    return Potential(U, "springs")
+    return Potential.of(PairTerm(energy, seen, "springs", (k, l, where, slack), Bonds(pairs[:, 0], pairs[:, 1])), "springs")
 
 
 def _per_spring(name: str, value: Any, count: int, tail: tuple[int, ...]):

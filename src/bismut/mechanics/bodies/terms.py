@@ -5,17 +5,65 @@
 
 Both are written `a + b`: what acts is a sum of what is known. A plain function of (x, R) is a term, too; like every function of a system it may name
 `t` and `parameters`. A number in front scales: `0.5 * dipoles(...)`.
+
+What acts on bodies one by one and what acts between two of them is known as such (`BodyTerm`, `PairTerm`): all of the former are one loop over
+bodies, all of the latter one loop over pairs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax.numpy as jnp
 
-from bismut.errors import ShapeError
+from bismut.errors import DomainError, ShapeError
+from bismut.mechanics.bodies.box import Box
+from bismut.mechanics.bodies.pairs import PairTerm, Placed, kept, summed
 from bismut.mechanics.law import Law, law
+from bismut.repetition import each, total
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A function of all bodies at once."""
+
+    function: Law
+    factor: Any = None
+
+    def scaled(self, factor) -> Whole:
+        return replace(self, factor=factor if self.factor is None else factor * self.factor)
+
+    def inside(self, box: Box) -> Whole:
+        """A function of everything looks after a box by itself."""
+        del box
+        return self
+
+    def at(self, x, R, t, parameters):
+        value = self.function(x, R, t=t, parameters=parameters)
+        return value if self.factor is None else jnp.asarray(self.factor, x.dtype) * value
+
+
+@dataclass(frozen=True)
+class BodyTerm:
+    """A function of one body for all of them: value(placed) ↦ one number, or several for noises; seen(x) ↦ its data, a tree of arrays (K, ...)."""
+
+    value: Callable
+    seen: Callable
+    factor: Any = None
+
+    def scaled(self, factor) -> BodyTerm:
+        return replace(self, factor=factor if self.factor is None else factor * self.factor)
+
+    def inside(self, box: Box) -> BodyTerm:
+        """What acts on a body where it is does not know of images."""
+        del box
+        return self
+
+    def at(self, body: Placed):
+        value = self.value(body)
+        return value if self.factor is None else jnp.asarray(self.factor, body.x.dtype) * value
 
 
 class Terms:
@@ -30,18 +78,31 @@ class Terms:
         one = law(self.kind, function, ("x", "R"))
         if one is None:
             raise ShapeError(f"A {self.kind} must be a function of (x, R), but None came.")
-        self._parts: tuple[tuple[Law, Any], ...] = ((one, None),)
+        self._parts: tuple[Whole | BodyTerm | PairTerm, ...] = (Whole(one),)
         self._words = words or getattr(function, "__name__", type(function).__name__).replace("<lambda>", "own function")
 
-    def __call__(self, x, R, t=0.0, parameters=None) -> Any:
+    @classmethod
+    def of(cls, part: BodyTerm | PairTerm, words: str) -> Any:
+        """One term that is known as data."""
+        return cls._with([part], words)
+
+    @property
+    def parts(self) -> tuple[Whole | BodyTerm | PairTerm, ...]:
+        """What acts together, as data."""
+        return self._parts
+
+    def __call__(self, x, R=None, t=0.0, parameters=None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must say how its terms act together.")
 
-    def _values(self, x, R, t, parameters) -> list:
-        values = [(part(x, R, t=t, parameters=parameters), factor) for part, factor in self._parts]
-        return [value if factor is None else jnp.asarray(factor, x.dtype) * value for value, factor in values]
+    def inside(self, box: Box) -> Any:
+        """The same in a periodic box: pair terms see nearest images, and need a cutoff of at most half a side. Plain functions stay what they are."""
+        if not any(isinstance(part, PairTerm) for part in self._parts):
+            raise DomainError(f"A box acts on pair terms, such as pair_potential(...), but there are none in {self}.")
+        return self._with([part.inside(box) for part in self._parts], self._words)
 
-    def _with(self, parts, words: str) -> Any:
-        new = object.__new__(type(self))
+    @classmethod
+    def _with(cls, parts, words: str) -> Any:
+        new = object.__new__(cls)
         new._parts, new._words = tuple(parts), words
         return new
 
@@ -62,7 +123,7 @@ class Terms:
         if callable(factor) or jnp.shape(factor) != ():
             return NotImplemented
         words = f"({self._words})" if len(self._parts) > 1 else self._words
-        return self._with([(part, factor if old is None else factor * old) for part, old in self._parts], f"{factor} · {words}")
+        return self._with([part.scaled(factor) for part in self._parts], f"{factor} · {words}")
 
     __rmul__ = __mul__
 
@@ -75,13 +136,23 @@ class Potential(Terms):
 
     function  of (x, R), and of t and parameters if it names them
     words     what it is called when printed
+
+    Where it is called with one argument, that is q: positions alone, as on Euclidean(3) ** K, or a pair (x, R).
     """
 
     kind = "potential"
 
-    def __call__(self, x, R, t=0.0, parameters=None):
-        first, *rest = self._values(x, R, t, parameters)
-        return sum(rest, first)
+    def __call__(self, x, R=None, t=0.0, parameters=None):
+        x, R = x if isinstance(x, tuple) else (x, R)
+        values = [part.at(x, R, t, parameters) for part in self._parts if isinstance(part, Whole)]
+        alone = [part for part in self._parts if isinstance(part, BodyTerm)]
+        between = [part for part in self._parts if isinstance(part, PairTerm)]
+        if alone:
+            energy = lambda x, R, data: _sum([part.at(Placed(x, R, own)) for part, own in zip(alone, data, strict=True)])
+            values.append(total(energy, x, R, [part.seen(x) for part in alone]))
+        if between:
+            values.append(summed(between, x, R, t, parameters))
+        return _sum(values)
 
 
 class Noise(Terms):
@@ -89,5 +160,18 @@ class Noise(Terms):
 
     kind = "noise"
 
-    def __call__(self, x, R, t=0.0, parameters=None):
-        return jnp.concatenate([jnp.ravel(value) for value in self._values(x, R, t, parameters)])
+    def __call__(self, x, R=None, t=0.0, parameters=None):
+        x, R = x if isinstance(x, tuple) else (x, R)
+
+        def values(part: Whole | BodyTerm | PairTerm):
+            if isinstance(part, Whole):
+                return part.at(x, R, t, parameters)
+            if isinstance(part, PairTerm):
+                return kept(part, x, R, t, parameters)
+            return each(lambda x, R, data: part.at(Placed(x, R, data)), x, R, part.seen(x))
+
+        return jnp.concatenate([jnp.ravel(values(part)) for part in self._parts])
+
+
+def _sum(values: list):
+    return sum(values[1:], values[0])

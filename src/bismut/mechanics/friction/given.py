@@ -19,7 +19,8 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from bismut.errors import BismutError, ShapeError
+from bismut.blame import why
+from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.mechanics.coefficients import Coefficient, check, coefficients
 from bismut.mechanics.dependence import depends
 from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Uniform
@@ -79,10 +80,31 @@ def _from_function(system: System, friction: Callable) -> Factors:
     try:
         shape = jax.eval_shape(lambda q: source(system, q, one, one, None), system.space.origin(system.dtype)).shape
     except Exception as problem:
-        raise ShapeError(f"friction(q) must return factors B(q), one array (n, r) or arrays (..., r) as in a velocity: {problem}") from problem
+        raise ShapeError(f"friction(q) must return factors B(q), one array (n, r) or arrays (..., r) as in a velocity: {why(problem)}.") from problem
     if shape[0] != system.space.dim:
         raise ShapeError(f"friction(q) must return factors B(q) with {system.space.dim} rows on {system.space}, but shape {shape} came.")
+    _check_sign(system, lambda q: source(system, q, one, 0.5 * one, None), shape)
     return Factors(source, None, shape[1], f"Γ = B(q) B(q)ᵀ/2kT with {shape[1]} columns")
+
+
+def _check_sign(system: System, factors: Callable, shape: tuple[int, ...]) -> None:
+    """Refuse symmetric factors with a negative eigenvalue: BBᵀ does not see the sign, so somebody meant Γ itself, and −1 would act as +1.
+
+    (Factors that are not symmetric are as good as any: triangular ones, derivatives of several potentials, axes that turn.)
+    """
+    if shape[0] != shape[1]:
+        return
+    for seed in range(3):
+        q = jax.tree.map(lambda leaf: jnp.asarray(leaf, system.dtype), system.space.random(jax.random.key(seed)))
+        B = factors(q)
+        if isinstance(B, Tracer):
+            return
+        smallest = np.linalg.eigvalsh(np.asarray(B)).min() if np.allclose(B, np.swapaxes(B, 0, 1)) else 0.0
+        if smallest < -1e-12 * np.abs(B).max():
+            raise DomainError(
+                f"friction(q) must return factors B(q) of a friction Γ = B(q) B(q)ᵀ/2kT ≥ 0, but a symmetric matrix with eigenvalue {smallest:.3g} "
+                "came, whose sign would have no effect. If Γ(q) itself was meant, return jnp.linalg.cholesky(2 kT Γ(q)); it cannot be negative."
+            )
 
 
 def _from_numbers(system: System, friction) -> Friction:

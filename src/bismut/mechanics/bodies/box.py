@@ -1,0 +1,93 @@
+"""Periodic boxes and cutoffs.
+
+    r ← r − l round(r/l)                                                               the nearest image, side by side
+    S(r) = 1 − s³ (10 − 15 s + 6 s²),     s = (r² − b²)/(c² − b²) between 0 and 1       from 1 at b to 0 at the cutoff c
+
+Positions are never wrapped: a displacement is how far a body went. A pair energy times S has two continuous derivatives, so that forces have one and
+the orders of schemes stay what they are.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.errors import DomainError, ShapeError
+from bismut.mechanics.bodies.arrays import numbers
+
+_BEGIN = 0.8  # of the cutoff: where an energy begins to fade, if nobody says
+
+
+@dataclass(frozen=True, init=False)
+class Box:
+    """A box that repeats itself. Pair terms see of every two bodies the nearest images, and positions stay unwrapped.
+
+    lengths  its sides, one for each axis of space; inf along axes in which it is open
+    """
+
+    lengths: tuple[float, ...]
+
+    def __init__(self, lengths: Any):
+        sides = np.asarray(lengths, float)
+        if sides.ndim != 1 or len(sides) == 0:
+            raise ShapeError(f"lengths must be the sides of the box, one for each axis, such as (8.0, 8.0, 8.0), but shape {sides.shape} came.")
+        if not (sides > 0).all():
+            raise DomainError(f"The sides of a box must be positive, but {sides.tolist()} came.")
+        object.__setattr__(self, "lengths", tuple(sides.tolist()))
+
+    def shift(self, r):
+        """The lattice vector nearest to r: l round(r/l)."""
+        if r.shape[-1] != len(self.lengths):
+            raise ShapeError(f"{self} has {len(self.lengths)} sides, but positions have {r.shape[-1]} coordinates.")
+        sides = np.array(self.lengths)
+        closed = np.isfinite(sides)
+        step, inverse = np.where(closed, sides, 0.0), np.where(closed, 1 / sides, 0.0)
+        return jnp.asarray(step, r.dtype) * jnp.round(r * jnp.asarray(inverse, r.dtype))
+
+    def nearest(self, r):
+        """The shortest of all vectors that differ from r by sides of the box; leading axes are many vectors."""
+        r = jnp.asarray(r)
+        return r - self.shift(r)
+
+    def __repr__(self) -> str:
+        return f"Box({self.lengths})"
+
+
+class Cutoff(NamedTuple):
+    """Where an energy begins to fade and where it has ended."""
+
+    begin: float
+    end: float
+
+    def __call__(self, r2):
+        """S as a function of r²."""
+        width = self.end**2 - self.begin**2
+        s = jax.lax.clamp(jnp.zeros((), r2.dtype), (r2 - self.begin**2) / width, jnp.ones((), r2.dtype))
+        return 1 - s * s * s * (10 - s * (15 - 6 * s))
+
+
+def cutoff_of(given: Any) -> Cutoff | None:
+    """The cutoff of a pair term: None, one length, or the lengths between which it fades."""
+    if given is None:
+        return None
+    lengths = numbers("cutoff", given, positive=True)
+    if not isinstance(lengths, np.ndarray) or lengths.shape not in ((), (2,)):
+        raise ShapeError(f"cutoff must be a length, or two between which the energy fades, but {given!r} came.")
+    begin, end = (_BEGIN * float(lengths), float(lengths)) if lengths.ndim == 0 else map(float, lengths)
+    if not begin < end:
+        raise DomainError(f"An energy fades between two lengths, the smaller one first, but cutoff={given!r} came.")
+    return Cutoff(begin, end)
+
+
+def check_fits(words: str, cutoff: Cutoff | None, box: Box) -> None:
+    """Refuse a pair term that would see more than one image of a body."""
+    half = min(box.lengths) / 2
+    if cutoff is None:
+        raise DomainError(f"In a box a pair term needs a cutoff of at most half a side, {half:g}, but {words} has none. Say cutoff={half:g} or less.")
+    if cutoff.end > half:
+        raise DomainError(
+            f"The cutoff of {words} is {cutoff.end:g}, but in {box} it may be at most half of the shortest side, {half:g}: beyond that lies another "
+            "image of the same body. Make the cutoff smaller or the box larger."
+        )

@@ -1,0 +1,53 @@
+"""The user's own energy of two bodies.
+
+U(x, R) = Σ_{i<j} u(a_i, a_j)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bismut.errors import ShapeError
+from bismut.mechanics.bodies.box import Box, cutoff_of
+from bismut.mechanics.bodies.pairs import PairTerm, Placed
+from bismut.mechanics.bodies.terms import Potential
+from bismut.mechanics.law import law
+
+
+def pair_potential(energy: Callable, data: Any = None, *, cutoff: Any = None, box: Box | None = None) -> Potential:
+    """U = Σ_{i<j} u(a, b) with a, b `Placed` bodies: a.x (3,), a.R (3, 3), and a.data if data, a tree of arrays (K, ...), is given.
+
+    u returns one number, an energy, and may name t and parameters. It need not vanish or be finite for a body and itself. For points, as in
+    mechanical(Euclidean(3) ** K, potential=pair_potential(...)), a.R is None.
+
+    cutoff  a length beyond which u counts no more; it fades from 0.8 of it on, or between the two lengths of a pair
+    box     a periodic box: b.x is the image of b nearest to a
+    """
+    u = law("The pair energy", energy, ("a", "b"))
+    assert u is not None
+
+    def value(pair, t, parameters):
+        a, b = (Placed(x, *seen) for x, seen in ((pair.x, pair.a), (pair.y, pair.b)))
+        found = jnp.asarray(u(a, b, t=t, parameters=parameters))
+        if found.shape != ():
+            raise ShapeError(f"The pair energy must return one number, but an array of shape {found.shape} came. Sum over its components.")
+        return found
+
+    words = f"pair energy {getattr(energy, '__name__', 'u')}".replace("<lambda>", "u")
+    made = Potential.of(PairTerm(value, seen_with(data), words, cutoff=cutoff_of(cutoff)), words)
+    return made if box is None else made.inside(box)
+
+
+def seen_with(data: Any) -> Callable:
+    """What a pair term sees of the bodies: their orientations, and data of theirs."""
+    return lambda x, R: (R, jax.tree.map(lambda leaf: _held(leaf, x), data, is_leaf=lambda part: isinstance(part, list)))
+
+
+def _held(leaf, x):
+    """Data of all bodies as an array; whole numbers, such as species, stay whole."""
+    array = jnp.asarray(leaf)
+    if array.shape[:1] != x.shape[:1]:
+        raise ShapeError(f"data must hold arrays whose first axis is the {x.shape[0]} bodies, but shape {array.shape} came.")
+    return array.astype(x.dtype) if jnp.issubdtype(array.dtype, jnp.floating) else array

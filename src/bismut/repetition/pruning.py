@@ -1,0 +1,35 @@
+"""A loop without the results that nobody reads.
+
+JAX leaves out equations none of whose results are used (`dce_jaxpr`). Of a loop it may leave out single results, and with them operands and work of
+every item: of the derivative of an energy the energy, of a solve the residual.
+"""
+
+from itertools import compress
+
+from jax.extend.core import ClosedJaxpr
+from jax.interpreters.partial_eval import dce_jaxpr, dce_rules
+
+from bismut.repetition.loop import each_p, pairs_p
+
+
+def pruned(used: list[bool], equation):
+    """The rule of `dce_jaxpr`: which operands are read, and the loop with the used results alone."""
+    if not any(used):
+        return [False] * len(equation.invars), None
+    layout, closed = equation.params["layout"], equation.params["jaxpr"]
+    totals, sums, own = layout.results(used)
+    inside = [*totals, *sums, *sums, *own]
+    shared, at_i, at_j, items = layout.arguments(dce_jaxpr(closed.jaxpr, inside)[1])
+    bodies = [first or second for first, second in zip(at_i, at_j, strict=True)]
+    slim, _ = dce_jaxpr(closed.jaxpr, inside, instantiate=[*shared, *bodies, *bodies, *items])
+    reads, reach = [*shared, *bodies, *items], layout.reach
+    if reach is not None:
+        reach = reach._replace(positions=sum(bodies[: reach.positions])) if bodies[reach.positions] else None
+    new = layout._replace(shared=sum(shared), bodies=sum(bodies), totals=sum(totals), sums=sum(sums), reach=reach)
+    linear = tuple(sum(reads[:i]) for i in equation.params["linear"] if reads[i])
+    params = {"jaxpr": ClosedJaxpr(slim, closed.consts), "layout": new, "linear": linear}
+    return reads, equation.replace(invars=list(compress(equation.invars, reads)), outvars=list(compress(equation.outvars, used)), params=params)
+
+
+for _primitive in (each_p, pairs_p):
+    dce_rules[_primitive] = pruned
