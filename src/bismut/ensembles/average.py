@@ -16,16 +16,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from bismut.ensembles.checks import check_start, check_step, check_time, chosen_path, count, example_of, many_starts
+from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, example_of, many_starts
 from bismut.ensembles.observable import measure, value_of
 from bismut.errors import BismutError, DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Index, Wiener, advance, words
 from bismut.programs import compiled
+from bismut.tracing import traced
 
 _BLOCK = 256  # trajectories differentiated together
 
@@ -48,6 +48,7 @@ def average(
     jax.grad, jax.jacobian and jax.value_and_grad go through it, with respect to parameters, start and step, at fixed noise. Arguments as
     for simulate.
     """
+    check_process()
     check_step(step)
     check_time(t0)
     steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")
@@ -86,7 +87,7 @@ def _(primals, tangents):
 
 
 def _undifferentiated(leaf):
-    return _fixed(leaf) if isinstance(leaf, Tracer) else leaf
+    return _fixed(leaf) if traced(leaf) else leaf
 
 
 @compiled

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 from jaxtyping import Array, Bool, Float
 
 from bismut.actions import Action, Verlet
@@ -25,6 +24,7 @@ from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Claims, State, System
 from bismut.programs import compiled
 from bismut.spaces import Space, scale
+from bismut.tracing import traced
 
 if TYPE_CHECKING:
     from bismut.flows.langevin import Langevin
@@ -135,7 +135,7 @@ def _number(compute: Callable[[], Any]) -> float | None:
     """The outcome of a computation; None where it hangs on numbers that are only traced, as when a scheme is made inside jit."""
     with jax.ensure_compile_time_eval():
         value = compute()
-    return None if isinstance(value, Tracer) else float(value)
+    return None if traced(value) else float(value)
 
 
 def reversed_gap(action: Action, state: State, h, dW) -> Float[Array, ""]:
