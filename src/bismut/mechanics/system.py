@@ -95,7 +95,9 @@ class System(eqx.Module):
         self._cells = cells
         self.channels = refusals.count(self, "noise", self._noise, channels or 0, channels)
         self.constraints = refusals.count(self, "constraint", self._constraint, 0, None)
-        self.touches = holonomic.touches(self) if self.constraints else ()
+        self.touches = ()
+        if self.constraints:
+            self.touches = holonomic.touches(self)
         refusals.check(self)
 
     # What the user wrote.
@@ -249,6 +251,10 @@ class System(eqx.Module):
             free = self._kinetic
         nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
         return self._changed(_lagrangian=free, _potential=nothing, _noise=None, _force=None, dissipation=None, channels=0)
+
+    def using(self, retraction: str) -> System:
+        """The same system on its space with another retraction."""
+        return self._changed(space=self.space.using(retraction))
 
     def without_noise(self) -> System:
         return self._changed(_noise=None, channels=0)

@@ -18,8 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.errors import DomainError, ShapeError
+from bismut.errors import DomainError, ShapeError, nearest
 from bismut.showing import table
+from bismut.tracing import traced
 
 if TYPE_CHECKING:
     from bismut.spaces.product import Power, Product
@@ -42,6 +43,16 @@ def pair(p: Velocity, v: Velocity) -> Float[Array, ""]:
     """⟨p, v⟩."""
     terms = [jnp.sum(a * b) for a, b in zip(jax.tree.leaves(p), jax.tree.leaves(v), strict=True)]
     return jnp.sum(jnp.stack(terms))
+
+
+RETRACTIONS = ("cayley", "exp")
+
+
+def known(retraction: str) -> str:
+    """The name of a retraction, refused if there is none of that name."""
+    if retraction not in RETRACTIONS:
+        raise DomainError(f"There is no retraction {retraction!r}. {nearest(retraction, RETRACTIONS)}")
+    return retraction
 
 
 class Space:
@@ -84,8 +95,7 @@ class Space:
 
     def using(self, retraction: str) -> Space:
         """The same space with another retraction, where there is a choice."""
-        del retraction
-        return self
+        raise DomainError(f"{self} has one way to move and no retraction {retraction!r}. Leave retraction= away.")
 
     def ends(self, q0: Point, q1: Point, x: Velocity, a: Velocity) -> tuple[Velocity, Velocity]:
         """Covectors felt at both ends by a covector a on the displacement x = q1 ⊖ q0.
@@ -168,6 +178,8 @@ class Space:
         if shape[len(shape) - len(want) :] != want:
             advice = self.hint(shape)
             raise ShapeError(f"{name} has shape {shape}, but {self} works with {self.points_are} {want}.{' ' + advice if advice else ''}")
+        if traced(q):
+            return shape[: len(shape) - len(want)]
         value = np.asarray(q)
         if not np.isfinite(value).all():
             raise DomainError(f"{name} holds values that are not finite. {self} needs numbers: {_excerpt(value)}")
@@ -192,7 +204,7 @@ class Space:
             here = shape[: len(shape) - len(expected.shape)]
             if shape[len(here) :] != expected.shape or (batch is not None and here != batch):
                 raise ShapeError(f"{name} has shape {shape}, but on {self} it has shape {expected.shape}, with the same leading axes everywhere.")
-            if not np.isfinite(np.asarray(leaf)).all():
+            if not traced(leaf) and not np.isfinite(np.asarray(leaf)).all():
                 raise DomainError(f"{name} holds values that are not finite: {_excerpt(np.asarray(leaf))}")
             batch = here
         return batch or ()
