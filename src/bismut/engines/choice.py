@@ -23,7 +23,7 @@ def choose(mode: str, task: Task) -> Choice:
     """The native engine where it can, XLA elsewhere; or the one that was asked for, with an error if it cannot."""
     if mode == "xla":
         return Choice(Xla(), "asked for")
-    refusal, engine = _offered(task)
+    engine, refusal = _offered(task)
     if engine is not None:
         return Choice(engine, "one machine loop over trajectories")
     if mode == "native":
@@ -31,13 +31,13 @@ def choose(mode: str, task: Task) -> Choice:
     return Choice(Xla(), refusal)
 
 
-def _offered(task: Task) -> tuple[str | None, Engine | None]:
+def _offered(task: Task) -> tuple[Engine | None, str]:
     """The native engine, which has looked at the task; or why it cannot take it."""
     if jax.default_backend() != "cpu":
-        return f"the native engine is one for processors, and JAX computes on {jax.default_backend()}", None
+        return None, f"the native engine is one for processors, and JAX computes on {jax.default_backend()}"
     try:
         engine = importlib.import_module("bismut.engines.native.engine").Native()
     except ImportError as problem:
-        return f"the native engine cannot be loaded: {problem}", None
+        return None, f"the native engine cannot be loaded: {problem}"
     refusal = engine.refusal(task)
-    return refusal, None if refusal else engine
+    return (None, refusal) if refusal else (engine, "")

@@ -17,7 +17,7 @@ from llvmlite import ir
 from bismut.engines.engine import Batch, Course, Task
 from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
 from bismut.engines.native.loops import write_advance, write_begin, write_watch
-from bismut.engines.native.target import Machine, fuses
+from bismut.engines.native.target import Machine, fuses, processor
 from bismut.engines.native.tracing import Jaxprs, trace
 from bismut.engines.native.walk import Refused, unknown
 
@@ -28,6 +28,10 @@ class Native:
     """Steps as machine code through LLVM, for the processor at hand; `width` trajectories side by side, by default those of a wide register."""
 
     name = "native"
+
+    @property
+    def machine(self) -> str:
+        return processor()
 
     def __init__(self, width: int | None = None):
         self._width = width
