@@ -31,6 +31,10 @@ class CompilerError(RuntimeError):
     """The compiler of this environment computes wrongly."""
 
 
+class ProcessError(RuntimeError):
+    """A process in which nothing can be computed."""
+
+
 class SimulationError(RuntimeError):
     """Trajectories failed and the caller asked for failures to be raised."""
 

@@ -146,9 +146,8 @@ def test_json_gives_numbers_with_errors(bismut):
 
 
 def test_json_has_neither_nan_nor_walls_of_numbers():
-    report = Report(
-        "x", {"mean": (("time", "x_0"), np.array([[1.0, 2.0], [np.nan, np.inf]])), "large": (("n",), np.zeros(2000))}, {"time": np.array([0, 1])}
-    )
+    mean = np.array([[1.0, 2.0], [np.nan, np.inf]])
+    report = Report("x", {"mean": (("time", "x_0"), mean), "large": (("n",), np.zeros(2000))}, {"time": np.array([0, 1])})
     assert observed({"x": report}) == {"x": {"mean": [None, None], "large": {"shape": [2000]}, "time": 1}}
 
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.ensembles.checks import check_start, check_step, check_time, chosen_path, count, example_of, many_starts
+from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, example_of, many_starts
 from bismut.ensembles.observable import measure, value_of
 from bismut.errors import DomainError
 from bismut.flows import kernel
@@ -45,6 +45,7 @@ def average(
     jax.grad, jax.jacobian and jax.value_and_grad go through it, with respect to parameters, start and step, at fixed noise. Arguments as
     for simulate.
     """
+    check_process()
     check_step(step)
     check_time(t0)
     steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")

@@ -1,6 +1,8 @@
 """Wrong input to a run, refused at once with what was wanted, what came and what to do."""
 
+import os
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import jax
@@ -9,11 +11,12 @@ import numpy as np
 from jax.core import Tracer
 
 from bismut.ensembles.result import RESERVED
-from bismut.errors import DegenerateError, DomainError, ShapeError
+from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Index, Wiener, words
 from bismut.programs import compiled
 from bismut.spaces import Point
+from bismut.tracing import traced
 
 
 def check_step(step) -> None:
@@ -22,6 +25,21 @@ def check_step(step) -> None:
     value = np.asarray(step)
     if value.shape != () or not np.isfinite(value) or value <= 0:
         raise DomainError(f"step must be one positive number, but {step} came. A scheme is run backwards with its adjoint, not with a negative step.")
+
+
+@cache
+def _user() -> int:
+    """The process that computed first, here or in the one from which this was forked."""
+    return os.getpid()
+
+
+def check_process() -> None:
+    """Refuse to compute in a process forked from one that has computed: the compiler's threads do not come along, and waiting for them never ends."""
+    if _user() != os.getpid():
+        raise ProcessError(
+            "This process was forked from one that had computed already, and would wait for ever for threads that exist only there. "
+            'Start processes afresh: multiprocessing.get_context("spawn"), or fork before the first run.'
+        )
 
 
 def count(value, name: str, least: int = 1) -> int:
@@ -119,14 +137,16 @@ def _one_axis(batch: tuple[int, ...]) -> tuple[int, ...]:
     return batch
 
 
-def one_start(start: State | Maxwell, path: Wiener, trajectory: int, batch: tuple[int, ...]) -> State:
+def one_start(start: State | Maxwell, path: Wiener, trajectory: Any, batch: tuple[int, ...]) -> State:
     """The start of one trajectory; of a batch, the one that belongs to it."""
-    if isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0:
+    known = not traced(trajectory)
+    if known and (isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0):
         raise DomainError(f"trajectory must be a whole number ≥ 0, but {trajectory!r} came.")
-    if batch and trajectory >= batch[0]:
+    if batch and known and trajectory >= batch[0]:
         raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was asked for.")
     if isinstance(start, Maxwell):
-        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, np.array([trajectory]), batch))
+        number = (np if known else jnp).asarray([trajectory])
+        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, number, batch))
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], start) if batch else start
 
 
@@ -139,17 +159,17 @@ def example_of(start: State | Maxwell, batch: tuple[int, ...]) -> State:
     return jax.tree.map(shape, start)
 
 
-def many_starts(start: State | Maxwell, path: Wiener, trajectories: np.ndarray, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
+def many_starts(start: State | Maxwell, path: Wiener, trajectories: Any, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
     """The starts of many trajectories along a first axis; of a batch, those at the places given, by default the numbers of the trajectories."""
-    places = trajectories.astype(np.int64) if places is None else places
+    at: Any = trajectories.astype(np.int64) if places is None else places
     if isinstance(start, Maxwell):
-        q = jax.tree.map(lambda leaf: leaf[places], start.q) if batch else start.q
+        q = jax.tree.map(lambda leaf: leaf[at], start.q) if batch else start.q
         return _draw(start, path, words(trajectories), q, 0 if batch else None)
     if batch:
-        return jax.tree.map(lambda leaf: leaf[places], start)
+        return jax.tree.map(lambda leaf: leaf[at], start)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(places), *leaf.shape)), start)
-    return jax.tree.map(lambda leaf: np.broadcast_to(np.asarray(leaf), (len(places), *np.shape(leaf))), start)
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(at), *leaf.shape)), start)
+    return jax.tree.map(lambda leaf: np.broadcast_to(np.asarray(leaf), (len(at), *np.shape(leaf))), start)
 
 
 @compiled

@@ -12,6 +12,7 @@ from typing import Any
 
 from bismut.engines.compiler import check_compiler
 from bismut.ensembles.cache import keep_programs
+from bismut.ensembles.checks import check_process
 from bismut.ensembles.observable import Observable
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.ensembles.plan import plan, rehearsed
@@ -71,6 +72,7 @@ def simulate(
     progress    whether a bar is shown; on a terminal if not given
     dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
     """
+    check_process()
     asked = request(
         scheme,
         start,

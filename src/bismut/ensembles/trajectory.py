@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
-from bismut.ensembles.checks import check_start, check_step, check_time, chosen_path, count, one_start
+from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, one_start
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.errors import DomainError
 from bismut.flows import Solve, kernel
@@ -23,6 +22,7 @@ from bismut.noise import Wiener, advance, words
 from bismut.programs import compiled
 from bismut.showing import brief
 from bismut.spaces import Point
+from bismut.tracing import traced
 
 
 class Trajectory(NamedTuple):
@@ -34,13 +34,13 @@ class Trajectory(NamedTuple):
     times: Float[Array, " records"]
     states: State
     solve: Solve
-    number: int
+    number: Any
     h: Float[Array, ""]
     failed: Int[Array, ""]
 
     def __repr__(self) -> str:
         shown = f"q={brief(self.q)}, p={brief(self.p)})"
-        if isinstance(self.times, Tracer):
+        if traced(self.times):
             return f"Trajectory({self.times.shape[-1]} states; {shown}"
         if self.times.ndim > 1:  # mapped over
             *many, states = self.times.shape
@@ -82,7 +82,7 @@ def trajectory(
     steps: int,
     every: int = 1,
     seed: int | None = None,
-    trajectory: int = 0,
+    trajectory: Any = 0,
     path: Wiener | None = None,
     t0: float = 0.0,
 ) -> Trajectory:
@@ -94,6 +94,7 @@ def trajectory(
     trajectory  which one, by its number: the same as that of a run of many
     t0          the time at the start
     """
+    check_process()
     check_step(step)
     check_time(t0)
     steps, every = count(steps, "steps"), count(every, "every")

@@ -5,6 +5,7 @@ solves follow, and the mass is at hand for heat baths.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -40,36 +41,21 @@ def mechanical(
     potential: U(q), one number. noise, force, constraint, symmetries, parameters, precision: as for System.
     """
     dtype = real_type(precision)
-    # A zero of the dtype, not of Python, so that a system without a potential still has a derivative of the right type.
-    bare = potential if potential is not None else (lambda q: jnp.zeros((), dtype))
+    bare = potential if potential is not None else _Nothing(dtype)
     U = law("potential", bare, ("q",))
     assert U is not None
+    cells = None
     if callable(mass):
         inertia = law("mass", mass, ("q",))
         assert inertia is not None
         _check_matrix(space, inertia, parameters, dtype)
-        cells = None
-
-        def of_matrix(q, v, t, parameters):
-            x = space.flatten(v)
-            return 0.5 * x @ inertia(q, t=t, parameters=parameters) @ x
-
-        kinetic = of_matrix
+        kinetic: Any = _OfMatrix(space, inertia)
     else:
         masses, cells = _masses(space, mass, dtype)
-
-        def of_cells(q, v, t, parameters):
-            del q, t, parameters
-            return sum(_kinetic(m, w) for m, w in zip(masses, jax.tree.leaves(v), strict=True))
-
-        kinetic = of_cells
-
-    def lagrangian(q, v, t, parameters):
-        return kinetic(q, v, t, parameters) - U(q, t=t, parameters=parameters)
-
+        kinetic = _OfCells(tuple(masses))
     return System(
         space,
-        lagrangian,
+        _Difference(kinetic, U),
         noise,
         force,
         symmetries,
@@ -80,6 +66,52 @@ def mechanical(
         cells=cells,
         precision=precision,
     )
+
+
+# Classes, not closures, so that a system can be pickled when the functions of its user can.
+
+
+@dataclass(frozen=True, eq=False)
+class _Nothing:
+    """U = 0, a zero of the dtype, not of Python, so that a system without a potential still has a derivative of the right type."""
+
+    dtype: Any
+
+    def __call__(self, q):
+        return jnp.zeros((), self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class _OfMatrix:
+    """T = ½ v·M(q)v."""
+
+    space: Space
+    mass: Law
+
+    def __call__(self, q, v, t, parameters):
+        x = self.space.flatten(v)
+        return 0.5 * x @ self.mass(q, t=t, parameters=parameters) @ x
+
+
+@dataclass(frozen=True, eq=False)
+class _OfCells:
+    """T = Σ ½ v·Mv over the arrays of the velocity."""
+
+    masses: tuple
+
+    def __call__(self, q, v, t, parameters):
+        return sum(_kinetic(m, w) for m, w in zip(self.masses, jax.tree.leaves(v), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _Difference:
+    """L = T − U."""
+
+    kinetic: Any
+    potential: Law
+
+    def __call__(self, q, v, t, parameters):
+        return self.kinetic(q, v, t, parameters) - self.potential(q, t=t, parameters=parameters)
 
 
 def _check_matrix(space: Space, mass: Law, parameters: Any, dtype) -> None:

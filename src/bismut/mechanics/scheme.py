@@ -21,6 +21,7 @@ from bismut.noise import Index, Stream, Wiener
 from bismut.precision import cast
 from bismut.showing import brief, table
 from bismut.spaces import Point, Space, Velocity, add
+from bismut.tracing import traced
 
 
 class Claims(NamedTuple):
@@ -85,8 +86,8 @@ class Scheme(eqx.Module):
         *,
         velocity: Velocity | None = None,
         momentum: Velocity | None = None,
-        temperature: float | None = None,
-        t: float = 0.0,
+        temperature: Any = None,
+        t: Any = 0.0,
         project: bool = False,
         ledger: bool = False,
     ) -> "State | Maxwell":
@@ -118,7 +119,7 @@ class Scheme(eqx.Module):
         for _ in full:
             legendre = jax.vmap(legendre)
         p = legendre(q, vector)
-        if not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(p)):
+        if not traced(p) and not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(p)):
             raise DegenerateError("∂L/∂v is not finite at the start: the velocity lies outside the domain of the Lagrangian.")
         state = self._along_constraints(State(q, p, self._books(ledger, full)), full, project, t)
         _remember(state, {"q": q, "velocity": vector, "t": t, "project": project, "ledger": ledger})
@@ -132,11 +133,15 @@ class Scheme(eqx.Module):
         if not system.constraints or not wanted:
             return q
         holonomic.check_independent(system, jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], q))
-        find = lambda q: holonomic.nearest_point(system, q)
+
+        def find(q):
+            point, root = holonomic.nearest_point(system, q)
+            return jax.tree.map(lambda leaf: jnp.where(root.converged, leaf, jnp.nan), point), root.converged
+
         for _ in batch:
             find = jax.vmap(find)
-        point, root = jax.jit(find)(q)
-        if not np.asarray(root.converged).all():
+        point, converged = jax.jit(find)(q)
+        if not traced(converged) and not np.asarray(converged).all():
             raise DomainError("No point with g = 0 was found near start.q. Give one that is closer to the constraints.")
         return point
 
@@ -176,7 +181,7 @@ class Maxwell(eqx.Module):
     ledger: bool = eqx.field(static=True)
 
     def __init__(self, system: System, q: Point, temperature, ledger: bool = False):
-        if np.shape(temperature) != () or not np.isfinite(temperature) or temperature <= 0:
+        if np.shape(temperature) != () or (not traced(temperature) and not 0 < temperature < np.inf):
             raise DomainError(f"temperature must be positive and finite, one number kT, but {temperature} came.")
         if not system.quadratic:
             raise BismutError("Maxwell momenta need a kinetic energy that is quadratic in the velocity. Give momentum= instead.")

@@ -40,8 +40,12 @@ class Stream(IntEnum):
     start = 1
 
 
-def words(index: int | np.ndarray) -> Index:
+def words(index: Any) -> Index:
     """A non-negative 64-bit index (or an array of them) as a pair of 32-bit words."""
+    if isinstance(index, Tracer):
+        wide = jnp.asarray(index, jnp.uint64 if index.dtype.itemsize > 4 else jnp.uint32)
+        high = (wide >> np.uint64(32)).astype(jnp.uint32) if wide.dtype == jnp.uint64 else jnp.zeros_like(wide)
+        return wide.astype(jnp.uint32), high
     value = np.asarray(index, np.uint64)
     return jnp.asarray((value & 0xFFFFFFFF).astype(np.uint32)), jnp.asarray((value >> np.uint64(32)).astype(np.uint32))
 
@@ -83,9 +87,10 @@ class Wiener(eqx.Module):
 
     def shift(self, steps: Any) -> "Wiener":
         """θ_s: the path as seen from step s on."""
-        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+        if not isinstance(steps, Tracer) and (isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0):
             raise DomainError(f"A path is shifted by a whole number of steps ≥ 0, but {steps!r} came.")
-        return eqx.tree_at(lambda path: path.offset, self, words(self.shifted_by + int(steps)))
+        low, high = advance(self.offset, words(steps)[0])
+        return eqx.tree_at(lambda path: path.offset, self, (low, high + words(steps)[1]))
 
     @property
     def seed_number(self) -> int:

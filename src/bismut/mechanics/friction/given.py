@@ -11,6 +11,7 @@ Where Γ and M are constant and there are no constraints, both are diagonalised 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -24,7 +25,7 @@ from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.mechanics.coefficients import Coefficient, check, coefficients
 from bismut.mechanics.dependence import depends
 from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Uniform
-from bismut.mechanics.law import law
+from bismut.mechanics.law import Law, law
 from bismut.mechanics.system import System
 
 
@@ -46,12 +47,29 @@ def own(system: System) -> Factors:
     if not system.channels:
         raise BismutError("This system has no stochastic potentials for a friction to balance. Give friction= or rate=, or noise= to the system.")
 
-    def source(system, q, t, kT, constant):
-        space = system.space
-        slopes = jax.jacrev(lambda e: system.noise(space.nudge(q, space.unflatten(e)), t))(jnp.zeros(space.dim, system.dtype))
-        return slopes.T / jnp.sqrt(2 * kT)
+    return Factors(_slopes, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
 
-    return Factors(source, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
+
+def _slopes(system, q, t, kT, constant):
+    """dγ/√(2kT)."""
+    space = system.space
+    slopes = jax.jacrev(lambda e: system.noise(space.nudge(q, space.unflatten(e)), t))(jnp.zeros(space.dim, system.dtype))
+    return slopes.T / jnp.sqrt(2 * kT)
+
+
+def _constant(system, q, t, kT, constant):
+    return constant
+
+
+@dataclass(frozen=True)
+class _Own:
+    """B(q)/√(2kT), from a function of the user."""
+
+    B: Law
+
+    def __call__(self, system, q, t, kT, constant):
+        leaves = jax.tree.leaves(self.B(q, t=t, parameters=system.parameters))
+        return jnp.concatenate([leaf.reshape(-1, leaf.shape[-1]) for leaf in leaves]) / jnp.sqrt(2 * kT)
 
 
 def _uniform(system: System, rate) -> Friction:
@@ -71,11 +89,7 @@ def _uniform(system: System, rate) -> Friction:
 def _from_function(system: System, friction: Callable) -> Factors:
     B = law("friction", friction, ("q",))
     assert B is not None
-    flat = lambda tree: jnp.concatenate([leaf.reshape(-1, leaf.shape[-1]) for leaf in jax.tree.leaves(tree)])
-
-    def source(system, q, t, kT, constant):
-        return flat(B(q, t=t, parameters=system.parameters)) / jnp.sqrt(2 * kT)
-
+    source = _Own(B)
     one = jnp.ones((), system.dtype)
     try:
         shape = jax.eval_shape(lambda q: source(system, q, one, one, None), system.space.origin(system.dtype)).shape
@@ -132,7 +146,7 @@ def _from_numbers(system: System, friction) -> Friction:
         A[start : start + size, start : start + size] = Q * np.sqrt(np.maximum(values, 0.0))
         start += size
     A = A[:, np.abs(A).max(0) > 1e-14 * np.abs(A).max()]
-    return Factors(lambda system, q, t, kT, constant: constant, jnp.asarray(A, system.dtype), A.shape[1], f"constant Γ of rank {A.shape[1]}")
+    return Factors(_constant, jnp.asarray(A, system.dtype), A.shape[1], f"constant Γ of rank {A.shape[1]}")
 
 
 def _as_blocks(one: Coefficient, shape: tuple[int, ...]) -> Float[Array, "count size size"]:
