@@ -22,7 +22,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bismut.actions import Action, Verlet
+from bismut.actions.action import Action
+from bismut.actions.verlet import Verlet
 from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Claims, State, System
 from bismut.spaces import Velocity, scale
