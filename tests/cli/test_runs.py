@@ -91,7 +91,7 @@ def test_a_run_is_what_the_library_computes(bismut):
 
     scheme = entry("oscillator").scheme(entry("oscillator").system())
     result = bm.simulate(scheme, entry("oscillator").start(scheme), step=0.05, steps=12, trajectories=5, seed=3, observe={"energy": bm.energy})
-    assert np.array_equal(bm.load("a/statistics")["energy"]["mean"], result.energy.mean)
+    assert np.array_equal(bm.load("a")["energy"]["mean"], result.energy.mean)
 
 
 def test_a_run_leaves_configuration_provenance_and_statistics(bismut):
@@ -104,7 +104,7 @@ def test_a_run_leaves_configuration_provenance_and_statistics(bismut):
     assert run.provenance["versions"]["jax"]
     assert run.provenance["command"].startswith("bismut")
     assert tomllib.loads(run.configuration)["trajectories"] == 5
-    assert set(run.statistics.children) == {"energy", "temperature", "final"}
+    assert set(run.statistics.children) == {"energy", "temperature", "final", "outcome"}
     assert (Path("output/oscillator") / "README.txt").read_text().startswith("A run of bismut")
     printed = bismut("info", "output/oscillator").stdout
     assert "all 5 trajectories finished" in printed

@@ -165,29 +165,26 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
     from dataclasses import replace
 
     from bismut.cli.runs.observed import observed
-    from bismut.store import check_free, free_folder, write_run
+    from bismut.store import claim_run, write_run
 
     output = ready.document.get("output", {})
     # A model is called file.py:name, and its results after the file.
     name = Path(ready.model.entry.name.partition(":")[0]).stem
-    folder = Path(output["folder"]) if "folder" in output else free_folder(OUTPUT / name)
-    check_free(folder, overwrite)
-    clock = time.perf_counter()
-    result = ready.simulate()
-    seconds = time.perf_counter() - clock
-    command = shlex.join(["bismut", *sys.argv[1:]])
     # Without its own place, so that the file in the folder can be run again as it is.
     again = replace(ready, document={**ready.document, "output": {key: value for key, value in output.items() if key == "final"}})
-    write_run(
-        folder,
-        result,
+    with claim_run(
+        Path(output.get("folder", OUTPUT / name)),
         configuration=configuration(again),
-        command=command,
-        seconds=seconds,
         model=ready.model.text,
-        labels=ready.labels,
+        asked={key: ready.document[key] for key in ("trajectories", "steps")},
         overwrite=overwrite,
-    )
+        numbered="folder" not in output,
+    ) as claimed:
+        clock = time.perf_counter()
+        result = ready.simulate()
+        seconds = time.perf_counter() - clock
+        command = shlex.join(["bismut", *sys.argv[1:]])
+        folder, problem = write_run(claimed, result, {"command": command, "seconds": round(seconds, 3), "labels": ready.labels})
     outcome = result.outcome
     if as_json:
         numbers = observed(result.observables)
@@ -197,7 +194,9 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
     else:
         print(result)
         print(f"\nkept in {folder} ({seconds:.1f} s).  bismut info {folder}   bismut plot {folder}")
+    if problem:
+        print(f"bismut: {problem} The result is in {folder} instead.", file=sys.stderr)
     if outcome.interrupted:
         raise typer.Exit(INTERRUPTED)
-    if not outcome.ok:
+    if not outcome.ok or problem:
         raise typer.Exit(FAILED)
