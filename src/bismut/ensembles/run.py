@@ -196,6 +196,7 @@ def _provenance(request: Request, run: list[int], steps: int) -> Provenance:
         block=request.size,
         parameters=as_data(scheme.system.parameters),
         versions=versions(),
+        machine=request.chosen.engine.machine,
         burn_in=request.burn_in,
         sweep={name: values.tolist() for name, values in request.axes.items()} or None,
         trajectories_run=run if request.axes else run[0],
