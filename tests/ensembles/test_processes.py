@@ -14,7 +14,7 @@ import bismut as bm
 scheme = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.sum(q**4), noise=lambda q: jnp.sin(q)))
 start = scheme.start(jnp.ones(1), temperature=1.0)
 observe = {"energy": bm.energy, "far": bm.extremes(lambda s: s.q[0], every=2), "where": bm.histogram(lambda s: s.q[0], range=(-2, 2), every=5)}
-run = lambda **s: bm.simulate(scheme, start, step=0.02, steps=40, trajectories=22, seed=3, every=10, observe=observe, **s)
+run = lambda **s: bm.simulate(scheme, start, step=0.02, steps=40, trajectories=22, seed=3, every=10, observe=observe, **({"mode": "xla"} | s))
 """
 
 

@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bismut.actions import Action, Verlet
+from bismut.actions.action import Action
+from bismut.actions.verlet import Verlet
 from bismut.errors import BismutError, DomainError
 from bismut.flows.flow import Flow
 from bismut.flows.metropolised import Frozen

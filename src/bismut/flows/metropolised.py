@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from bismut.actions import Action, Verlet
+from bismut.actions.action import Action
+from bismut.actions.verlet import Verlet
 from bismut.errors import BismutError, DomainError
 from bismut.flows.splitting import Made, Splitting
 from bismut.flows.variational import Solve, Variational
