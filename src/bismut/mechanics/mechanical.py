@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from bismut.mechanics.coefficients import coefficients
+from bismut.mechanics.kinetic import quadratic
 from bismut.mechanics.law import law
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
@@ -55,15 +56,12 @@ def mechanical(
         kinetic = of_matrix
     else:
         masses, cells = _masses(space, mass, dtype)
-
-        def of_cells(q, v, t, parameters):
-            del q, t, parameters
-            return sum(_kinetic(m, w) for m, w in zip(masses, jax.tree.leaves(v), strict=True))
-
-        kinetic = of_cells
+        kinetic = quadratic(space, masses)
+    T = law("kinetic", kinetic, ("q", "v"))
+    assert T is not None
 
     def lagrangian(q, v, t, parameters):
-        return kinetic(q, v, t, parameters) - U(q, t=t, parameters=parameters)
+        return T(q, v, t=t, parameters=parameters) - U(q, t=t, parameters=parameters)
 
     return System(
         space,
@@ -78,12 +76,6 @@ def mechanical(
         cells=cells,
         precision=precision,
     )
-
-
-def _kinetic(mass, v):
-    if mass.ndim == v.ndim + 1:
-        return 0.5 * jnp.sum(v * jnp.einsum("...ij,...j->...i", mass, v))
-    return 0.5 * jnp.sum(mass * v * v)
 
 
 def _masses(space: Space, mass, dtype) -> tuple[list, tuple[int, ...]]:
