@@ -9,6 +9,7 @@ under constraints; the bath is relaxed exactly at fixed q (`mechanics.friction`)
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -149,7 +150,7 @@ class Langevin(Flow):
     def slope(self, q: Point, t) -> Velocity:
         """−dU + F."""
         system, space, zero = self.moving, self.system.space, self.system.space.zero(self.system.dtype)
-        slope = jax.grad(lambda e: -system.potential(space.nudge(q, e), t))(zero)
+        slope = space.differential(lambda q: -system.potential(q, t), q)
         return add(slope, system.force(q, zero, t)) if system.forced else slope
 
     def kick(self, state: State, slope: Velocity | None, h, dW: Float[Array, " m"], t) -> tuple[State, Velocity, Solve]:
@@ -170,8 +171,7 @@ class Langevin(Flow):
         """O: exact contact with the bath at fixed q, and the heat that came in."""
         system = self.system
         strength = 1.0 if self.schedule is None else self.schedule(t=t, parameters=system.parameters)
-        p = self.friction.relax(system, state.q, system.space.flatten(state.p), strength * h, t, self.kT(t), z)
-        new = State(state.q, system.space.unflatten(p), state.ledger)
+        new = State(state.q, self.friction.relax(system, state.q, state.p, strength * h, t, self.kT(t), z), state.ledger)
         if state.ledger is None:
             return new, jnp.zeros((), system.dtype)
         return new, system.kinetic_energy(new, t) - system.kinetic_energy(state, t)
@@ -249,6 +249,9 @@ class _Frozen(Action):
 
     of: Action
     now: Any
+
+    def on(self, system):
+        return replace(self, system=system, of=self.of.on(system))
 
     @property
     def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
