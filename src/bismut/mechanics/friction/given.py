@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 from bismut.errors import BismutError, ShapeError
 from bismut.mechanics.coefficients import Coefficient, check, coefficients
 from bismut.mechanics.dependence import depends
-from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Uniform
+from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Slopes, Uniform
 from bismut.mechanics.law import law
 from bismut.mechanics.system import System
 
@@ -40,7 +40,7 @@ def friction_of(system: System, friction: Any, rate: Any) -> Friction:
     return _from_numbers(system, friction)
 
 
-def own(system: System) -> Factors:
+def own(system: System) -> Slopes:
     """Γ = (1/2kT) Σ dγ_i ⊗ dγ_i, from the system's own stochastic potentials."""
     if not system.channels:
         raise BismutError("This system has no stochastic potentials for a friction to balance. Give friction= or rate=, or noise= to the system.")
@@ -50,7 +50,7 @@ def own(system: System) -> Factors:
         slopes = jax.jacrev(lambda e: system.noise(space.nudge(q, space.unflatten(e)), t))(jnp.zeros(space.dim, system.dtype))
         return slopes.T / jnp.sqrt(2 * kT)
 
-    return Factors(source, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
+    return Slopes(source, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
 
 
 def _uniform(system: System, rate) -> Friction:

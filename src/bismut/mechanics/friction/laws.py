@@ -223,6 +223,18 @@ class Factors(Friction):
         return A @ (A.T @ v)
 
 
+class Slopes(Factors):
+    """Γ = (1/2kT) Σ dγ_i ⊗ dγ_i, of the system's own stochastic potentials: many columns, each of few bodies."""
+
+    def drag(self, system, q, v, t, kT):
+        if system.constraints:
+            return super().drag(system, q, v, t, kT)
+        space, zero = system.space, system.space.zero(system.dtype)
+        gamma = lambda e: system.noise(space.nudge(q, e), t)
+        rates = jax.jvp(gamma, (zero,), (space.unflatten(v),))[1]  # dγ_i·v: no matrix is made, so pairs stay loops
+        return space.flatten(jax.vjp(gamma, zero)[1](rates)[0]) / (2 * kT)
+
+
 def relaxation(x):
     """φ(x) = (1 − e^{−x})/x."""
     near = x < 1e-3
