@@ -3,7 +3,7 @@
 --quick     fewer rounds, smaller studies
 --goals     only the table of goals
 --scaling   only the scaling studies
---only      only goals whose work contains a word, such as pendulum
+--only      only goals whose work contains a word, such as pendulum, and nothing else
 """
 
 import argparse
@@ -32,7 +32,7 @@ def main() -> None:
         rows = contest(tuple(goal for goal in GOALS if asked.only in goal.work), rounds, say)
         found["goals"], found["first"] = rows, first_results(rows)
         _print_goals(rows)
-    if not asked.goals:
+    if not asked.goals and not asked.only:
         studies = {
             "trajectories": lambda: scaling.trajectories(rounds, say),
             "steps": lambda: scaling.steps(rounds, say),

@@ -30,7 +30,7 @@ GOALS = (
     Goal("Langevin pendulum, BAOAB, one core", "bismut baoab", "C", 1, 1.2),
     Goal("Langevin rigid bodies, BAOAB", "bismut bodies", "jax-md", 2, 5.0),
     Goal("Langevin rigid bodies, Verlet, one core", "bismut bodies, Verlet", "lammps", 1, 1.5),
-    Goal("heavy top by autodiff, against vmap", "bismut top", "bismut top", 2, 8.0, (), (("mode", "vmap"), ("trajectories", 2048))),
+    Goal("heavy top by autodiff, against vmap", "bismut top", "bismut top", 2, 8.0, (), (("mode", "xla"), ("trajectories", 2048))),
     Goal(
         "two cores against one, 10⁵ trajectories", "bismut euler", "bismut euler", 0, 1.7, (("trajectories", 100_000),), (("trajectories", 100_000),)
     ),

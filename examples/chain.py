@@ -28,7 +28,6 @@ result = bm.simulate(
     burn_in=0 if smoke else 1_000,
     trajectories=16 if smoke else 200,
     seed=5,
-    mode="vmap",
     observe={
         "temperature": bm.time_average(bm.temperature),
         "length": bm.extremes(lambda state: jnp.linalg.norm(along(state.q), axis=-1)),

@@ -27,8 +27,20 @@ class PrecisionError(BismutError):
     """Double precision was expected and JAX would have used single precision."""
 
 
+class StoreError(BismutError):
+    """A folder that cannot be claimed or written, or stored data that is missing, altered or not ours."""
+
+
+class WriteError(StoreError):
+    """Writing failed for a reason that may be gone elsewhere: a full or read-only disk, a file in the way, a name that the disk refuses."""
+
+
 class CompilerError(RuntimeError):
     """The compiler of this environment computes wrongly."""
+
+
+class ProcessError(RuntimeError):
+    """A process in which nothing can be computed."""
 
 
 class SimulationError(RuntimeError):

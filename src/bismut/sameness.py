@@ -44,6 +44,11 @@ def key_of(function: Callable) -> Hashable:
     return _One(function)
 
 
+def can_compare(key: Hashable) -> bool:
+    """Whether a key says what its function does; otherwise it is the object itself."""
+    return not isinstance(key, _One)
+
+
 class _Opaque(Exception):
     """Something that cannot be looked into."""
 

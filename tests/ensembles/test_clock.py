@@ -20,7 +20,7 @@ def driven() -> bm.Action:
 
 
 def run(state: bm.State, h: float, steps: int, path: bm.Wiener, t0: float) -> bm.State:
-    return bm.simulate(driven(), state, step=h, steps=steps, path=path, t0=t0, trajectories=2, mode="vmap").final
+    return bm.simulate(driven(), state, step=h, steps=steps, path=path, t0=t0, trajectories=2).final
 
 
 def start() -> bm.State:

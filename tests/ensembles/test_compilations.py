@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 import bismut as bm
-from bismut.ensembles.devices import programs
+from bismut.ensembles.task import compilations
 
 
 def test_numbers_compile_nothing():
@@ -21,7 +21,7 @@ def test_numbers_compile_nothing():
         return bm.simulate(scheme, start, trajectories=4, observe=observe, **settings)
 
     first = run({"k": 1.0, "s": 0.3}, step=0.1, steps=20, seed=1, every=5)
-    compiled = programs(1).compilations()
+    compiled = compilations()
     other = run({"k": 2.0, "s": 0.1}, step=0.05, steps=33, seed=2, every=7)
-    assert programs(1).compilations() == compiled
+    assert compilations() == compiled
     assert float(first.energy.mean[-1]) != float(other.energy.mean[-1])

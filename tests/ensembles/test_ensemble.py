@@ -18,7 +18,7 @@ def scheme(request):
 
 @pytest.fixture(scope="module")
 def whole(scheme):
-    return bm.simulate(scheme, systems.random_state(scheme.system), mode="lanes", **RUN)
+    return bm.simulate(scheme, systems.random_state(scheme.system), **RUN)
 
 
 def close(a, b, tolerance):
@@ -26,21 +26,21 @@ def close(a, b, tolerance):
 
 
 def test_same_seed_same_bits(scheme, whole):
-    again = bm.simulate(scheme, systems.random_state(scheme.system), mode="lanes", **RUN)
+    again = bm.simulate(scheme, systems.random_state(scheme.system), **RUN)
     assert jax.tree.all(jax.tree.map(np.array_equal, again.final, whole.final))
     assert np.array_equal(again.energy.mean, whole.energy.mean)
 
 
 def test_blocks_do_not_matter(scheme, whole):
     """To round-off: a block of another size is another program, which may contract a multiplication and an addition differently."""
-    cut = bm.simulate(scheme, systems.random_state(scheme.system), mode="lanes", block=4, **RUN)
+    cut = bm.simulate(scheme, systems.random_state(scheme.system), block=4, **RUN)
     assert close(cut.final, whole.final, 1e-13)
     assert np.allclose(cut.energy.mean, whole.energy.mean, rtol=1e-13)
     assert np.allclose(cut.energy.std, whole.energy.std, rtol=1e-9, atol=1e-12)
 
 
-def test_vmap_gives_the_same(scheme, whole):
-    other = bm.simulate(scheme, systems.random_state(scheme.system), mode="vmap", **RUN)
+def test_the_engine_does_not_matter(scheme, whole):
+    other = bm.simulate(scheme, systems.random_state(scheme.system), mode="xla", **RUN)
     assert close(other.final, whole.final, 1e-12)
 
 

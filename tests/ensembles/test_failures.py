@@ -24,7 +24,7 @@ def start() -> bm.State:
 
 
 @functools.cache
-def whole(block: int = N, mode: str = "lanes") -> bm.Result:
+def whole(block: int = N, mode: str = "auto") -> bm.Result:
     return bm.simulate(scheme(), start(), trajectories=N, every=EVERY, block=block, mode=mode, **RUN)
 
 
@@ -45,7 +45,7 @@ def test_each_fails_as_it_does_alone():
 
 
 def test_neither_blocks_nor_the_kind_of_program_matter():
-    assert steps_of(whole(3, "vmap")) == steps_of(whole())
+    assert steps_of(whole(3, "xla")) == steps_of(whole())
 
 
 def test_counts_drop_when_trajectories_fail():

@@ -1,9 +1,12 @@
 """Wrong input is refused at once: what was wanted, what came, what to do."""
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.ensembles import checks
 from bismut.errors import BismutError, DomainError, ShapeError
 from tests import systems
 
@@ -28,11 +31,14 @@ def start(scheme):
         ({"trajectories": 0}, "trajectories must be"),
         ({"every": 0}, "every must be"),
         ({"seed": -1}, "seed must be"),
-        ({"mode": "fast"}, '"lanes"'),
+        ({"mode": "fast"}, '"native"'),
         ({"on_failure": "ignore"}, '"raise"'),
         ({"observe": {"x": lambda state: state.q @ jnp.ones(4)}}, "observe\\['x'\\] fails"),
         ({"observe": {"x": lambda state: state}}, "must return one array"),
         ({"observe": {"x": bm.momentum("vertikal")}}, "Did you mean 'vertical'"),
+        *(({"observe": {name: bm.energy}}, "cannot be called") for name in ("", " ", ".", "a/b", "final")),
+        *(({"t0": t0}, "t0 must be one finite number") for t0 in (float("nan"), float("inf"))),
+        ({"observe": {"x": bm.time_average(bm.energy, every=3)}}, "looks every 3 steps, but the run has 2"),
     ],
 )
 def test_run_is_refused(scheme, start, change, words):
@@ -57,6 +63,35 @@ def test_run_is_refused(scheme, start, change, words):
 def test_start_is_refused(scheme, arguments, error, words):
     with pytest.raises(error, match=words):
         scheme.start(arguments.pop("q"), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        (lambda: checks.check_tables([bm.energy], None, None), r'observe must be a dictionary such as {"energy": bm.energy}, but list came'),
+        (lambda: checks.check_tables(bm.energy, None, None), "observe must be a dictionary .* but Observable came"),
+        (lambda: checks.check_tables({3: bm.energy}, None, None), "An observer cannot be called 3"),
+        (lambda: checks.check_tables(None, 0.1, None), "until must be a dictionary"),
+        (lambda: checks.check_tables(None, None, [1.0, 2.0]), "sweep must be a dictionary"),
+        (lambda: checks.chosen_path(None, 7), "path must be a Wiener path .* but int came. A number is given as seed="),
+        (lambda: checks.chosen_path(None, jax.random.key(0)), "path must be a Wiener path"),
+        (lambda: checks.check_time("now"), "t0 must be one finite number, .* but 'now' came"),
+        (lambda: checks.check_time(np.zeros(2)), "t0 must be one finite number"),
+    ],
+)
+def test_another_type_is_refused(check, words):
+    """Called by themselves: while tests run, the types in the signature of simulate are checked before it begins."""
+    with pytest.raises(DomainError, match=words):
+        check()
+
+
+@pytest.mark.parametrize("name", ["time", "mean", "count", "q0", "p", "trajectory", "stderr"])
+def test_a_parameter_called_like_an_axis_is_not_swept(name):
+    """Reports have axes and arrays of these names; the collision would show only when the run is over and its results are put together."""
+    system = bm.mechanical(bm.Euclidean(1), potential=lambda q, parameters: parameters[name] * q[0] ** 2, parameters={name: 1.0})
+    scheme = bm.Verlet(system)
+    with pytest.raises(DomainError, match=f"called '{name}' cannot be swept"):
+        bm.simulate(scheme, scheme.start([1.0], velocity=[0.0]), step=0.1, steps=2, sweep={name: [1.0, 2.0]})
 
 
 def test_batch_of_wrong_length_is_refused(scheme):

@@ -14,10 +14,11 @@ import pytest
 from rich.console import Console
 
 import bismut as bm
-from bismut.ensembles import march, stopping
-from bismut.ensembles.devices import programs
+from bismut.ensembles import block, run, stopping
 from bismut.ensembles.moments import Moments
 from bismut.ensembles.progress import Progress
+from bismut.ensembles.task import compilations
+from bismut.ensembles.workers import Threads
 from bismut.errors import DomainError
 
 
@@ -57,9 +58,9 @@ def test_burn_in_is_a_run_that_nobody_watches():
 def test_sweep_is_one_run_per_value_and_one_program():
     values = {"k": [0.5, 1.0, 2.0], "s": [0.1, 0.3]}
     before = bm.simulate(scheme(), start(), trajectories=6, **RUN)
-    compiled = programs(1).compilations()
+    compiled = compilations()
     swept = bm.simulate(scheme(), start(), trajectories=6, sweep=values, **RUN)
-    assert programs(1).compilations() == compiled
+    assert compilations() == compiled
     assert swept.energy.mean.dims == ("k", "s", "time")
     for i, k in enumerate(values["k"]):
         for j, s in enumerate(values["s"]):
@@ -97,7 +98,7 @@ def test_chunks_do_not_matter(monkeypatch, chunk):
     """Not to the bit, whatever is observed."""
     observe = {"energy": bm.energy, "mean": bm.time_average(lambda s: s.q[0], every=5), "far": bm.extremes(lambda s: s.q, every=2)}
     whole = bm.simulate(scheme(), start(), trajectories=4, observe=observe, **RUN)
-    monkeypatch.setattr(march.Pace, "learn", lambda self, steps, seconds: setattr(self, "steps", chunk))
+    monkeypatch.setattr(block.Pace, "learn", lambda self, steps, seconds: setattr(self, "steps", chunk))
     cut = bm.simulate(scheme(), start(), trajectories=4, observe=observe, **RUN)
     assert same(cut.final, whole.final)
     for name in observe:
@@ -105,12 +106,13 @@ def test_chunks_do_not_matter(monkeypatch, chunk):
             np.testing.assert_array_equal(values, cut[name].variables[kind][1])
 
 
-def test_dry_run_plans_and_does_not_run(capsys):
+def test_dry_run_returns_its_plan_and_prints_nothing(capsys):
     plan = bm.simulate(scheme(), start(), trajectories=10, dry_run=True, **RUN)
     assert plan.path_steps == 300
     assert plan.seconds > 0
     assert plan.memory > 0
-    text = capsys.readouterr().out
+    assert capsys.readouterr().out == ""  # a prompt shows what is returned, and would show it twice
+    text = str(plan)
     for words in ("10 trajectories × 30 steps", "memory", "disk", "path-steps/s"):
         assert words in text
 
@@ -125,17 +127,16 @@ def test_first_interrupt_keeps_what_is_complete(monkeypatch):
     """Interrupted while its third block runs, a run returns the first two, marked."""
     whole = bm.simulate(scheme(), start(), trajectories=8, **RUN)
     rounds = []
-    go = march.March.run
 
-    def slow(self, *arguments):
+    def slow(*arguments):
         rounds.append(1)
         if len(rounds) == 3:
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(0.2)
-        return go(self, *arguments)
+        return block.run_block(*arguments)
 
-    monkeypatch.setattr(march.March, "run", slow)
-    monkeypatch.setattr("bismut.ensembles.ensemble.cores", lambda: 1)
+    monkeypatch.setattr(run, "run_block", slow)
+    monkeypatch.setattr(run, "Threads", lambda: Threads(1))
     result = bm.simulate(scheme(), start(), trajectories=400, **RUN)
     assert not result.outcome.complete
     assert "interrupted with 8 of 400" in str(result.outcome)
@@ -144,13 +145,11 @@ def test_first_interrupt_keeps_what_is_complete(monkeypatch):
 
 
 def test_an_interrupt_before_the_first_look_leaves_nothing(monkeypatch):
-    go = march.March.run
+    def too_early(request, variant, number, control):
+        control.stopped = lambda: True
+        return block.run_block(request, variant, number, control)
 
-    def too_early(self, *arguments):
-        self.stop.asked = True
-        return go(self, *arguments)
-
-    monkeypatch.setattr(march.March, "run", too_early)
+    monkeypatch.setattr(run, "run_block", too_early)
     with pytest.raises(KeyboardInterrupt, match="before anything was complete"):
         bm.simulate(scheme(), start(), trajectories=8, **RUN)
 
@@ -164,14 +163,14 @@ def test_second_interrupt_stops_at_once(monkeypatch):
         heard.set()
         hear(self, number, frame)
 
-    def stubborn(self, *arguments):
+    def stubborn(*arguments):
         for _ in range(2):
             heard.clear()
             os.kill(os.getpid(), signal.SIGINT)
             assert heard.wait(60)
 
     monkeypatch.setattr(stopping.Stop, "_hear", listening)
-    monkeypatch.setattr(march.March, "run", stubborn)
+    monkeypatch.setattr(run, "run_block", stubborn)
     with pytest.raises(KeyboardInterrupt):
         bm.simulate(scheme(), start(), trajectories=RUN["block"], **RUN)
 

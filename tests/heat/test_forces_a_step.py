@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.ensembles.block import example_of, step_of
+from bismut.flows import kernel
 
 
 @pytest.mark.parametrize(("splitting", "alone"), [(bm.BAOAB, 2), (bm.OBABO, 2), (bm.ABOBA, 1)], ids=str)
@@ -15,7 +15,8 @@ def test_one_force_a_step(splitting, alone):
     scheme = bm.Langevin(bm.mechanical(bm.Euclidean(1), potential=lambda q: -jnp.cos(q[0])), 0.5, 1.0, splitting)
     start = scheme.start(jnp.array([0.3]), velocity=jnp.array([0.4]))
     sines = lambda function, *given: str(jax.make_jaxpr(function)(*given)).count("= sin ")
-    assert sines(lambda now: step_of(scheme)(now, 0.1, 0.0), example_of(scheme, start)) == 1
+    in_a_run = lambda carry: kernel.step(scheme, carry, 0.1, jnp.zeros(scheme.channels), 0.0)
+    assert sines(in_a_run, kernel.begin(scheme, start, 0.0)) == 1
     assert sines(lambda state: scheme.advance(state, 0.1, jnp.zeros(scheme.channels), 0.0), start) == alone
 
 

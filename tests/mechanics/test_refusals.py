@@ -1,13 +1,20 @@
 """A system that cannot be is refused before anything runs, with what was wanted, what came and what to do."""
 
+import math
 import subprocess
 import sys
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import bismut as bm
 from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
+
+
+def bath(friction):
+    return bm.Langevin(bm.mechanical(bm.Euclidean(2)), 1.0, friction=friction)
+
 
 FREE = staticmethod(lambda q, v: 0.5 * v @ v)
 
@@ -24,6 +31,23 @@ FREE = staticmethod(lambda q, v: 0.5 * v @ v)
         (lambda: bm.System(bm.Euclidean(2), FREE, noise=lambda q: jnp.outer(q, q)), ShapeError, "one value γ_i"),
         (lambda: bm.System(bm.Euclidean(2), FREE, force=lambda q, v: v[0]), ShapeError, "force must return"),
         (lambda: bm.System(bm.Circle(), lambda q, v: 0.5 * v**2, symmetries={"turn": bm.left_rotation(1.0)}), DomainError, "does not act on Circle"),
+        (
+            lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q: q),
+            ShapeError,
+            r"potential must return one number, .* shape \(2,\)",
+        ),
+        (lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q: q @ jnp.ones(3)), ShapeError, "potential fails"),
+        (lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q: np.cos(q[0])), ShapeError, "potential fails .* jnp.cos instead of np.cos"),
+        (lambda: bm.System(bm.Euclidean(2), lambda q, v: v @ v - np.sum(np.array(q))), ShapeError, "lagrangian fails .* Use jax.numpy"),
+        (lambda: bm.mechanical(bm.Euclidean(2), noise=lambda q: np.array([q[0]])), ShapeError, "noise fails .* jnp.array instead of np.array"),
+        (lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q: math.cos(q[0])), ShapeError, "jnp.cos instead of math.cos"),
+        (lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q: q[0] if q[0] > 0 else 0.0), ShapeError, r"jnp.where\(condition, a, b\)"),
+        (lambda: bm.mechanical(bm.Euclidean(2), mass=lambda q: q), ShapeError, r"mass\(q\) must return the matrix \(2, 2\)"),
+        (lambda: bm.mechanical(bm.Euclidean(2), mass=lambda q: np.diag(np.exp(q))), ShapeError, r"mass\(q\) fails .* jnp"),
+        (lambda: bath(lambda q: -jnp.eye(2)), DomainError, r"eigenvalue -1.*cholesky\(2 kT Γ\(q\)\)"),
+        (lambda: bath(lambda q: np.cos(q)[:, None]), ShapeError, "factors .* jnp.cos"),
+        (lambda: bath([[1.0, 2.0], [0.0, 1.0]]), DomainError, "must be symmetric"),
+        (lambda: bath(-1.0), DomainError, "positive or zero"),
         (lambda: bm.mechanical(bm.Euclidean(2), mass=-1.0), DomainError, "mass must be positive"),
         (lambda: bm.mechanical(bm.Euclidean(2), mass=[[1.0, 2.0], [2.0, 1.0]]), DomainError, "positive definite"),
         (lambda: bm.mechanical(bm.Euclidean(2), mass=[1.0, 2.0, 3.0]), ShapeError, "mass has shape"),

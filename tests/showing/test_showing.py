@@ -29,7 +29,7 @@ line = bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.sum(q**4))
 step = bm.Verlet(line)
 pair = bm.rigid_bodies(mass=np.ones(2), inertia=np.ones((2, 3)), potential=bm.dipoles((0.0, 0.0, 1.0)))
 report = Report(TRICK, {"mean": (("time",), np.arange(500.0)), "below": ((), np.asarray(3))}, {"time": np.arange(500.0)}, TRICK)
-how = Provenance("Verlet", "Euclidean(1)", "float64", 0.1, 10, 1, 2, 0.0, 0, 1, 0, False, "lanes", 2, "None", {})
+how = Provenance("Verlet", "Euclidean(1)", "float64", 0.1, 10, 1, 2, 0.0, 0, 1, 0, False, "xla", 2, "None", {})
 failed = Outcome(2, (Failure(1, 3, 0.3, 0.1),))
 findings = Findings("Verlet", 0.1, (Finding(TRICK, 1e-16, 1e-12, True, TRICK),))
 
@@ -42,7 +42,7 @@ PAGES = {
     "result": Result(np.arange(3.0), {TRICK: report}, None, failed, how),
     "report": report,
     "findings": findings,
-    "plan": Plan(4, 10, 1, 4, 1, 2, "lanes", 1664, 64, (TRICK,)),
+    "plan": Plan(4, 10, 1, 4, 1, 2, "xla", 1664, 64, TRICK),
     "words": Words(f"one\n  {TRICK}"),
 }
 LINES = {

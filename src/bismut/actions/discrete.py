@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from bismut.actions.action import Action
+from bismut.blame import why
 from bismut.errors import BismutError, ShapeError
 from bismut.mechanics import Claims, System
 from bismut.mechanics.law import Law, law
@@ -56,7 +57,7 @@ class Discrete(Action):
         try:
             out = jax.eval_shape(lambda: scalar(q, q, one, dW, t=one, parameters=system.parameters))
         except Exception as problem:
-            raise ShapeError(f"S_d(q0, q1, h, dW) fails on {space} with {dW.shape[0]} channels: {problem}") from problem
+            raise ShapeError(f"S_d(q0, q1, h, dW) fails on {space} with {dW.shape[0]} channels: {why(problem)}.") from problem
         if getattr(out, "shape", None) != ():
             raise ShapeError(f"S_d must return one number, but {getattr(out, 'shape', type(out).__name__)} came.")
 

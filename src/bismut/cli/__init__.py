@@ -1,5 +1,46 @@
 """The command line, one command per file: `bismut --help`."""
 
-from bismut.cli.main import main
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Any
 
 __all__ = ["main"]
+
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the command that was typed. Reading the commands is part of it; Ctrl-C, SIGTERM and SIGHUP end all of it without a traceback."""
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:  # nohup ignores SIGHUP, and that stays so
+            signal.signal(getattr(signal, name), _interrupt)
+    sys.unraisablehook = _heard_again
+    try:
+        from bismut.cli.main import main as command
+
+        command()
+    except KeyboardInterrupt:
+        print("bismut: interrupted.", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """KeyboardInterrupt; but at once the end where a module is being read, for libraries that are read by halves fail in ways of their own."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            os.write(2, b"bismut: interrupted.\n")
+            os._exit(INTERRUPTED)
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
+def _heard_again(ignored: Any) -> None:
+    """Ctrl-C within a callback, such as one of garbage collection in XLA, is dropped by Python; it is sent once more, a moment later."""
+    import threading
+
+    if issubclass(ignored.exc_type, KeyboardInterrupt):
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(ignored)

@@ -18,8 +18,6 @@ def check(
     bismut run heavy-top --steps 20000 --write top.toml --dry-run
     bismut check top.toml
     """
-    import contextlib
-    import io
     from dataclasses import asdict
 
     from bismut.cli.runs.prepare import prepare
@@ -34,11 +32,9 @@ def check(
             raise
         print_json({"ok": False, "mistakes": [{"line": line, "key": ".".join(one.path), "text": one.text} for line, one in problem.found]})
         raise typer.Exit(WRONG_USE) from None
-    words = io.StringIO()
-    with contextlib.redirect_stdout(words):
-        plan = ready.simulate(dry_run=True)
+    plan = ready.simulate(dry_run=True)
     if as_json:
         print_json({"ok": True, "mistakes": [], "plan": asdict(plan)})
         return
     print(f"{file}: no mistakes. {ready.scheme.title} on {ready.scheme.space}, step {ready.document['step']:g}, seed {ready.document['seed']}")
-    print(words.getvalue(), end="")
+    print(plan)

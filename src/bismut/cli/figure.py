@@ -29,6 +29,7 @@ def figure(
     from bismut.errors import DomainError
     from bismut.figures import FORMATS, figures
     from bismut.figures import figure as chosen
+    from bismut.figures.style import check_installed
 
     if not name:
         if as_json:
@@ -38,6 +39,7 @@ def figure(
         return
     if form not in FORMATS:
         raise DomainError(f"--format must be one of {', '.join(FORMATS)}, but {form!r} came.")
+    check_installed()
     wanted = list(figures().values()) if name == "all" else [chosen(name)]
     if as_json:
         print_json([_told(one, out, form, quick) for one in wanted])

@@ -16,6 +16,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from bismut.cli.terminal import nobody_listens
+
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
 
@@ -27,7 +29,12 @@ class Commands(TyperGroup):
 
         double_precision()
         try:
-            return super().invoke(ctx)
+            found = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, where a reader that has gone can be told from a mistake
+            return found
+        except BrokenPipeError:
+            raise typer.Exit(nobody_listens()) from None
         except BismutError as problem:
             print(f"bismut: {problem}", file=sys.stderr)
             raise typer.Exit(WRONG_USE) from None
@@ -53,6 +60,17 @@ def double_precision() -> None:
         sys.modules["jax"].config.update("jax_enable_x64", True)
     else:
         os.environ["JAX_ENABLE_X64"] = "1"
+
+
+def whole_number(text: str) -> int:
+    """A whole number as people type it: 1000000, 1_000_000 or 1e6."""
+    try:
+        return int(text)
+    except ValueError:
+        value = float(text) if re.fullmatch(r"[0-9.]+[eE]\+?[0-9]{1,2}", text) else 0.5
+    if not value.is_integer():
+        raise typer.BadParameter(f"a whole number such as 1000 or 1e6 was wanted, but {text!r} came.")
+    return int(value)
 
 
 def print_json(value: Any) -> None:

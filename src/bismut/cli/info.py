@@ -25,21 +25,26 @@ def info(
     groups = {name: group.to_dataset() for name, group in found.statistics.children.items()}
     if as_json:
         observed = {name: {"words": data.attrs.get("words", ""), "arrays": _shapes(data)} for name, data in groups.items()}
-        print_json({"folder": run, "configuration": tomllib.loads(found.configuration), "provenance": found.provenance, "statistics": observed})
+        how_far = {"state": found.stored.state, "asked": found.stored.asked, "done": found.stored.done}
+        made = {"configuration": tomllib.loads(found.configuration), "provenance": found.provenance}
+        print_json({"folder": run, **how_far, **made, "statistics": observed})
         return
     made, how = found.provenance, found.provenance["run"]
     print(f"{how['scheme']} on {how['space']}: {how['trajectories']} trajectories, {how['steps']} steps of {how['step']:g}, seed {how['seed']}")
     print(made["outcome"]["words"])
-    print(f"\ncommand   {made['command']}\nwritten   {made['written']}, after {made['seconds']:g} s")
-    print("versions  " + ", ".join(f"{name} {number}" for name, number in made["versions"].items()))
+    if found.stored.state != "complete":
+        print(f"not complete: {found.stored}")
+    after = f", after {made['seconds']:g} s" if "seconds" in made else ""
+    print(f"\ncommand   {made.get('command', 'bismut.save')}\nwritten   {made['written']}{after}")
+    print("versions  " + ", ".join(f"{name} {number}" for name, number in made.get("versions", how["versions"]).items()))
     print("\nObserved")
     for name, data in groups.items():
-        if name != "final":
+        if name not in ("final", "outcome"):
             print(f"  {name}: {data.attrs.get('words') or ', '.join(map(str, data))}")
     final = groups.get("final")
     if final is not None and final.sizes:
         print(f"  final: {', '.join(f'{kind} {tuple(array.shape)}' for kind, array in final.items())}")
-    print(f"\nIn Python: bismut.load({str(run / 'statistics')!r}).  Pictures: bismut plot {run}.  Again: bismut run {run / 'run.toml'}")
+    print(f"\nIn Python: bismut.load({str(run)!r}).  Pictures: bismut plot {run}.  Again: bismut run {run / 'run.toml'}")
 
 
 def _shapes(data: Any) -> dict[str, dict[str, int]]:

@@ -13,6 +13,7 @@ from bismut.cli.new import new
 from bismut.cli.plot import plot
 from bismut.cli.run import run
 from bismut.cli.show import show
+from bismut.cli.terminal import make_readable
 
 app = typer.Typer(
     cls=Commands,
@@ -51,4 +52,5 @@ for name, command, words in (
 
 def main() -> None:
     """Run the command that was typed."""
+    make_readable()
     app(prog_name="bismut")

@@ -11,6 +11,7 @@ TEMPLATE = '''"""A pendulum that random gusts push about. Change it into your ow
 
 Run it:     bismut run {file}:system
 Change it:  bismut run {file}:system --set length=2 --trajectories 1000
+Sweep it:   bismut run {file}:system --sweep length=1,2,3
 Draw it:    bismut plot output/{stem}
 """
 
@@ -19,13 +20,19 @@ import jax.numpy as jnp
 import bismut as bm
 
 
+def lagrangian(q, v, parameters):
+    mass, length, gravity = (parameters[name] for name in ("mass", "length", "gravity"))
+    return 0.5 * mass * length**2 * v**2 + mass * gravity * length * jnp.cos(q)
+
+
+def noise(q, parameters):
+    return jnp.array([parameters["gusts"] * jnp.sin(q)])  # γ_i(q): one value per Wiener process
+
+
 def system(mass=1.0, length=1.0, gravity=1.0, gusts=0.3):
-    """What nature does. Arguments are parameters: --set length=2."""
-    return bm.System(
-        space=bm.Circle(),
-        lagrangian=lambda q, v: 0.5 * mass * length**2 * v**2 + mass * gravity * length * jnp.cos(q),
-        noise=lambda q: jnp.array([gusts * jnp.sin(q)]),  # γ_i(q): one value per Wiener process
-    )
+    """What nature does. Arguments are parameters: --set length=2; given on as `parameters` they can be swept, too: --sweep length=1,2,3."""
+    parameters = {{"mass": mass, "length": length, "gravity": gravity, "gusts": gusts}}
+    return bm.System(bm.Circle(), lagrangian, noise, parameters=parameters)
 
 
 def scheme(system):

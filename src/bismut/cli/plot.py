@@ -26,6 +26,7 @@ def plot(
     """
     from bismut.errors import BismutError, nearest
     from bismut.figures.runs import pictures, save_picture
+    from bismut.figures.style import check_installed
     from bismut.store import read_run
 
     found = read_run(run)
@@ -39,6 +40,7 @@ def plot(
     for name in what or ():
         if name not in known:
             raise BismutError(f"This run has no picture {name!r}. {nearest(name, known)}")
+    check_installed()
     files = {name: save_picture(known[name], name, out or run / "pictures", form) for name in what or known}
     if as_json:
         print_json(files)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import FAILED, INTERRUPTED, begins, print_json, system_names
+from bismut.cli.group import FAILED, INTERRUPTED, begins, print_json, system_names, whole_number
 from bismut.cli.runs.schema import MOTIONS, OF_STATE, OF_SYSTEM, PLAIN_KINDS, SCHEMES, SPLITTINGS
 
 OUTPUT = Path("output")
@@ -39,11 +39,13 @@ def run(
         ),
     ] = None,
     step: Annotated[float | None, typer.Option(metavar="H", help="time step [the system's own choice]")] = None,
-    steps: Annotated[int | None, typer.Option(metavar="N", help="how many steps [1000]")] = None,
-    trajectories: Annotated[int | None, typer.Option(metavar="N", help="how many trajectories, or the most with --until [100]")] = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="of the noise [0]")] = None,
-    every: Annotated[int | None, typer.Option(metavar="N", help="steps between looks [about a hundred looks]")] = None,
-    burn_in: Annotated[int | None, typer.Option(metavar="N", help="steps before anybody looks [0]")] = None,
+    steps: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="how many steps [1000]")] = None,
+    trajectories: Annotated[
+        int | None, typer.Option(parser=whole_number, metavar="N", help="how many trajectories, or the most with --until [100]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="of the noise [0]")] = None,
+    every: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="steps between looks [about a hundred looks]")] = None,
+    burn_in: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="steps before anybody looks [0]")] = None,
     t0: Annotated[float | None, typer.Option("--t0", metavar="T", help="the time at the start, where something depends on it [0]")] = None,
     sweep: Annotated[
         list[str] | None,
@@ -147,16 +149,13 @@ def configuration(ready: Any) -> str:
 
 
 def _rehearse(ready: Any, as_json: bool) -> None:
-    import contextlib
-    import io
     from dataclasses import asdict
 
-    if not as_json:
-        ready.simulate(dry_run=True)
-        return
-    with contextlib.redirect_stdout(io.StringIO()):
-        plan = ready.simulate(dry_run=True)
-    print_json({"plan": asdict(plan)})
+    plan = ready.simulate(dry_run=True)
+    if as_json:
+        print_json({"plan": asdict(plan)})
+    else:
+        print(plan)
 
 
 def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
@@ -165,39 +164,39 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
     import time
     from dataclasses import replace
 
-    from bismut.store import check_free, free_folder, write_run
+    from bismut.cli.runs.observed import observed
+    from bismut.store import claim_run, write_run
 
     output = ready.document.get("output", {})
     # A model is called file.py:name, and its results after the file.
     name = Path(ready.model.entry.name.partition(":")[0]).stem
-    folder = Path(output["folder"]) if "folder" in output else free_folder(OUTPUT / name)
-    check_free(folder, overwrite)
-    clock = time.perf_counter()
-    result = ready.simulate()
-    seconds = time.perf_counter() - clock
-    command = shlex.join(["bismut", *sys.argv[1:]])
     # Without its own place, so that the file in the folder can be run again as it is.
     again = replace(ready, document={**ready.document, "output": {key: value for key, value in output.items() if key == "final"}})
-    write_run(
-        folder,
-        result,
+    with claim_run(
+        Path(output.get("folder", OUTPUT / name)),
         configuration=configuration(again),
-        command=command,
-        seconds=seconds,
         model=ready.model.text,
-        labels=ready.labels,
+        asked={key: ready.document[key] for key in ("trajectories", "steps")},
         overwrite=overwrite,
-    )
+        numbered="folder" not in output,
+    ) as claimed:
+        clock = time.perf_counter()
+        result = ready.simulate()
+        seconds = time.perf_counter() - clock
+        command = shlex.join(["bismut", *sys.argv[1:]])
+        folder, problem = write_run(claimed, result, {"command": command, "seconds": round(seconds, 3), "labels": ready.labels})
     outcome = result.outcome
     if as_json:
-        last = {name: report.words for name, report in result.observables.items()}
+        numbers = observed(result.observables)
         print_json(
-            {"folder": folder, "ok": outcome.ok, "outcome": str(outcome), "failed": len(outcome.failures), "seconds": seconds, "observed": last}
+            {"folder": folder, "ok": outcome.ok, "outcome": str(outcome), "failed": len(outcome.failures), "seconds": seconds, "observed": numbers}
         )
     else:
         print(result)
         print(f"\nkept in {folder} ({seconds:.1f} s).  bismut info {folder}   bismut plot {folder}")
+    if problem:
+        print(f"bismut: {problem} The result is in {folder} instead.", file=sys.stderr)
     if outcome.interrupted:
         raise typer.Exit(INTERRUPTED)
-    if not outcome.ok:
+    if not outcome.ok or problem:
         raise typer.Exit(FAILED)

@@ -12,7 +12,7 @@ of how a run is cut into calls.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -76,6 +76,7 @@ class Batch(NamedTuple):
     memory: Any = None
 
 
+@runtime_checkable
 class Program(Protocol):
     """A compiled task. Nothing is changed in place: a batch can be advanced again from where it was. Threads may share a program."""
 
@@ -105,6 +106,7 @@ class Program(Protocol):
         ...
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Makes programs."""
 

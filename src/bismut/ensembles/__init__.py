@@ -18,17 +18,21 @@ from bismut.ensembles.observers import (
     Watcher,
     autocorrelation,
     extremes,
+    first_passage,
     histogram,
     mean_squared_displacement,
     paths,
     quantiles,
     section,
     time_average,
+    values,
 )
 from bismut.ensembles.outcome import Failure, Outcome
-from bismut.ensembles.plan import Plan
+from bismut.ensembles.plan import Plan, plan
+from bismut.ensembles.request import Request, request
 from bismut.ensembles.result import Provenance, Result
-from bismut.ensembles.simulate import simulate
+from bismut.ensembles.run import carry_out
+from bismut.ensembles.simulate import perform, simulate
 from bismut.ensembles.trajectory import Trajectory, trajectory
 
 __all__ = [
@@ -39,14 +43,17 @@ __all__ = [
     "Plan",
     "Provenance",
     "Report",
+    "Request",
     "Result",
     "Trajectory",
     "Watcher",
     "acceptance",
     "autocorrelation",
     "average",
+    "carry_out",
     "energy",
     "extremes",
+    "first_passage",
     "heat",
     "histogram",
     "integrator_error",
@@ -54,11 +61,15 @@ __all__ = [
     "mean_squared_displacement",
     "momentum",
     "paths",
+    "perform",
+    "plan",
     "quantiles",
+    "request",
     "section",
     "simulate",
     "temperature",
     "time_average",
     "trajectory",
+    "values",
     "work",
 ]

@@ -8,21 +8,21 @@ The path is not stored: states are kept at about √steps places and the steps b
 root of the number of steps, and blocks of trajectories come one after the other. A trajectory that fails makes the average not a number.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.ensembles.block import step_of
-from bismut.ensembles.checks import check_start, check_step, chosen_path, count, many_starts, one_start
-from bismut.ensembles.observable import Measure, measure
+from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, example_of, many_starts
+from bismut.ensembles.observable import measure, value_of
 from bismut.errors import DomainError
-from bismut.flows import flow, remember
+from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Index, Wiener, advance, words
+from bismut.programs import compiled
 
 _BLOCK = 256  # trajectories differentiated together
 
@@ -45,7 +45,9 @@ def average(
     jax.grad, jax.jacobian and jax.value_and_grad go through it, with respect to parameters, start and step, at fixed noise. Arguments as
     for simulate.
     """
+    check_process()
     check_step(step)
+    check_time(t0)
     steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")
     if over not in ("end", "time"):
         raise DomainError(f'over must be "end" or "time", but {over!r} came.')
@@ -54,42 +56,43 @@ def average(
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
     dtype, size = scheme.system.dtype, min(_BLOCK, trajectories)
-    found = measure(of, scheme, "of", one_start(start, path, 0, batch))
+    measure(of, scheme, "of", example_of(start, batch))
     h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)
     total: Any = 0.0
     for first in range(0, trajectories, size):
         numbers = np.arange(first, first + size)
         weight = jnp.asarray(numbers < trajectories, dtype)
         states = many_starts(start, path, np.minimum(numbers, trajectories - 1), batch)
-        total = total + _block(scheme, found, path, states, words(numbers), weight, h, begin, steps, over == "time")
+        total = total + _block(scheme, of, path, states, words(numbers), weight, h, begin, steps, over == "time")
     return total / trajectories
 
 
-@eqx.filter_jit
-def _block(scheme: Scheme, found: Measure, path: Wiener, states: State, index: Index, weight, h, t0, steps: int, summed: bool):
+@compiled
+def _block(scheme: Scheme, of: Callable, path: Wiener, states: State, index: Index, weight, h, t0, steps: int, summed: bool):
     """The sum over the trajectories of one block."""
-    step, stepper, dtype = step_of(scheme), flow(scheme), scheme.system.dtype
-    time = lambda k: t0 + h * (k[0].astype(dtype) + jnp.asarray(2.0**32, dtype) * k[1].astype(dtype))
+    dtype = scheme.system.dtype
+    observed = lambda carry, t: _weighted(jax.vmap(lambda state: value_of(of, scheme, state, t))(carry.state), weight)
 
-    def one(carry, _):
-        states, found_before, k, total = carry
-        dW = path.increment(index, k, scheme.channels, h, dtype)
-        states, found_now = jax.vmap(lambda *now: step(now, h, time(k)))(states, found_before, dW)
+    def one(now, _):
+        carry, k, total = now
+        dW = path.increment(index, k, scheme.channels, h, dtype, clipped=scheme.clipped)
+        t = kernel.time(t0, h, k)
+        carry = jax.vmap(lambda c, w: kernel.step(scheme, c, h, w, t)[0])(carry, dW)
         k = advance(k, 1)
-        return (states, found_now, k, total + _weighted(found(states, time(k)), weight) if summed else total), None
+        return (carry, k, total + observed(carry, kernel.time(t0, h, k)) if summed else total), None
 
     @jax.checkpoint
-    def stretch(carry, _):
-        return jax.lax.scan(one, carry, length=inner)
+    def stretch(now, _):
+        return jax.lax.scan(one, now, length=inner)
 
     inner = max(1, int(np.sqrt(steps)))
-    blank = jnp.zeros(jax.eval_shape(lambda: _weighted(found(states, t0), weight)).shape, dtype)
-    carry = (states, jax.vmap(lambda state: remember(stepper, state, t0))(states), words(0), blank)
-    carry, _ = jax.lax.scan(stretch, carry, length=steps // inner)
+    carry = jax.vmap(lambda state: kernel.begin(scheme, state, t0))(states)
+    blank = jnp.zeros(jax.eval_shape(lambda: observed(carry, t0)).shape, dtype)
+    now, _ = jax.lax.scan(stretch, (carry, words(0), blank), length=steps // inner)
     if steps % inner:
-        carry, _ = jax.lax.scan(one, carry, length=steps % inner)
-    states, _, k, total = carry
-    return total / steps if summed else _weighted(found(states, time(k)), weight)
+        now, _ = jax.lax.scan(one, now, length=steps % inner)
+    carry, k, total = now
+    return total / steps if summed else observed(carry, kernel.time(t0, h, k))
 
 
 def _weighted(values: Float[Array, "n ..."], weight: Float[Array, " n"]) -> Float[Array, "..."]:

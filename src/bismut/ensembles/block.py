@@ -1,223 +1,251 @@
-"""The compiled program that advances one block of trajectories, and those who watch it.
+"""One block from its first step to its last, returning to Python now and then.
 
-Four successive steps share one block of the random generator, so the loop over steps is a loop over groups of four: the increments of a group are
-drawn into a buffer and consumed by an inner loop. Watchers look after each stretch of steps, those that are due; how the run is cut into
-calls of this program changes nothing, because all that is remembered is in the block.
+The work is cut into chunks of about a third of a second, at whose ends rows are taken, failures found and wishes to stop heard. Rows go to those who
+watch in portions whose size depends on the block alone, so where chunks begin and end changes no result. The result of a block is plain arrays.
 """
 
+from __future__ import annotations
+
+import contextlib
+import time
 from collections.abc import Callable
 from functools import reduce
 from math import gcd
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+import numpy as np
 
-from bismut.ensembles import lanes
-from bismut.ensembles.observers.watcher import Setting, Sight
-from bismut.flows import flow, remember, resume
-from bismut.mechanics import Scheme, State
-from bismut.noise import PER_BLOCK, Index, advance, pick
+from bismut.engines.engine import Batch, Course, Program
+from bismut.ensembles.checks import many_starts
+from bismut.ensembles.failing import residuals
+from bismut.ensembles.observers.watcher import Ended, Seen, Watcher
+from bismut.ensembles.outcome import Failure
+from bismut.ensembles.request import Request
+from bismut.ensembles.task import bytes_of, numbers_of, program
+from bismut.mechanics import Maxwell, State
 
-ROWS = 64  # rows kept on the device between two returns to Python
-
-
-class Block(NamedTuple):
-    """Trajectories on their way: states, what their next step will use again, position in the path, steps since the watch began, who is counted, what
-    watchers remember."""
-
-    state: State
-    found: Any
-    step: Index
-    passed: Int[Array, ""]
-    present: Bool[Array, " n"]
-    memory: tuple
+PAUSE = 0.3  # seconds of work aimed at between two returns
+_PORTION = 2**20  # bytes of rows that a watcher is handed at a time: they stay in the cache
 
 
-class Rows(NamedTuple):
-    """Rows written in one call, by those watchers that write any: how many, and the rows."""
+class BlockResult(NamedTuple):
+    """What a block came to: a summary per watcher, the last states, who failed, how many steps were watched, and by how many trajectories."""
 
-    number: Int[Array, ""]
-    rows: Any
-
-
-def finite(state: State) -> Bool[Array, ""]:
-    return jnp.stack([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(state)]).all()
-
-
-def step_of(scheme: Scheme) -> Callable:
-    """One step of one trajectory, with what the step before found. One that fails becomes NaN and stays it, so nothing has to be carried along to
-    know of it.
-
-    (Keeping the last good state would make every component depend on the finiteness of all; a mark and a residual beside the state made the
-    pendulum 5 times slower, because each is one more loop that computes the whole step.)
-    """
-    stepper = flow(scheme)
-
-    def step(now: tuple[State, Any, Float[Array, " m"]], h, t) -> tuple[State, Any]:
-        state, found, dW = now
-        new, found, solve = resume(stepper, state, found, h, dW, t)
-        return jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new), found
-
-    return step
+    summaries: tuple
+    final: State | None
+    failures: tuple[Failure, ...]
+    steps: int
+    trajectories: int
 
 
-def example_of(scheme: Scheme, state: State) -> tuple[State, Any, Array]:
-    dtype = scheme.system.dtype
-    return state, remember(flow(scheme), state, jnp.zeros((), dtype)), jnp.zeros(scheme.channels, dtype)
+class Pace:
+    """How many steps of a block make a chunk, learned from chunks before; shared by all blocks of a run."""
+
+    def __init__(self):
+        self.steps = 16
+
+    def learn(self, steps: int, seconds: float) -> None:
+        wanted = steps * PAUSE / max(seconds, 1e-6)
+        self.steps = int(max(16, min(2**24, wanted, 16 * max(steps, self.steps))))
 
 
-def first_found(setting: Setting, states: State, step: Index) -> Any:
-    """What the first step of every trajectory will use, by the kind of program that runs, so that a run cut in two has the same bits."""
-    stepper, t = flow(setting.scheme), setting.time(step)
-    like = _one(states)
-    batch = lanes.Batch(jax.tree.leaves(states)[0].shape[0], setting.by_lanes)
-    flat = batch.call(lambda state: remember(stepper, state, t), batch.pack(states), like)
-    return batch.unpack(flat, jax.eval_shape(lambda state: remember(stepper, state, t), like))
+class Control:
+    """What a block hears from outside, and tells: whether to stop, how fast it goes, and what is done."""
+
+    def __init__(self, stopped: Callable[[], bool] = lambda: False, note: Callable[..., None] = lambda *_: None):
+        self.stopped, self.note, self.pace = stopped, note, Pace()
 
 
-def _one(many):
-    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), many)
+def run_block(request: Request, variant: int, block: int, control: Control | None = None) -> BlockResult | None:
+    """One block of one variant; None if it was to stop before anybody had looked."""
+    devices = jax.local_devices()[: request.devices]
+    place = jax.default_device(devices[block % len(devices)]) if len(devices) > 1 else contextlib.nullcontext()
+    with place:
+        return _Walk(request, variant, block, control or Control()).run()
 
 
-class Size(NamedTuple):
-    """Scalar operations of a step, and entries of its largest array."""
+class _Walk:
+    """A block on its way."""
 
-    operations: int
-    largest: int
+    def __init__(self, request: Request, variant: int, block: int, control: Control):
+        self.request, self.control, self.setting = request, control, request.settings[variant]
+        self.first = request.done + request.burn_in  # the step at which the watch begins
+        self.start, self.trajectories, self.offset = request.starts[variant], request.numbers(block), block * request.size
+        self.course = Course(request.step, request.t0, self.setting.path.phase)
+        self.program: Program = program(request.chosen, self.setting, request.example, request.size)
+        self.numbers = numbers_of(self.setting)
+        self.failures: list[Failure] = []
+        self.watchers = [watcher for _, watcher in self.setting.watchers]
+        wanted = [watcher.wants(self.trajectories) for watcher in self.watchers]
+        self.every = tuple(request.stride(watcher) if want else 0 for watcher, want in zip(self.watchers, wanted, strict=True))
+        portions = [_portion(bytes_of(row) * request.size) for row in request.chosen.rows]
+        self.desks = [Desk(watcher, self.trajectories, portion) for watcher, portion in zip(self.watchers, portions, strict=True)]
+        looking = [every for every in self.every if every]
+        self.tick = reduce(gcd, looking, 0) or request.every
+        # No call gives more rows than a portion.
+        self.most = min(
+            [p * e // self.tick for p, e, r in zip(portions, self.every, request.chosen.rows, strict=True) if e and bytes_of(r)], default=2**30
+        )
 
+    def run(self) -> BlockResult | None:
+        request = self.request
+        states = self._starts()
+        batch = self.program.begin(self.course, self.numbers, self.trajectories, states, request.done)
+        self.gone = _not_finite(states) if request.done else np.zeros(len(self.trajectories), bool)
+        batch, done = self._go(batch, request.burn_in, watched=False)
+        if done < request.burn_in or self.control.stopped():
+            return None
+        batch = self.program.watch(self.course, self.numbers, batch)
+        due = tuple(bool(every) and watcher.sees_start for watcher, every in zip(self.watchers, self.every, strict=True))
+        batch = self._look(batch, due, 0)
+        batch, done = self._go(batch, request.steps, watched=True)
+        late = tuple(bool(every) and watcher.records and done % every != 0 for watcher, every in zip(self.watchers, self.every, strict=True))
+        if any(late):
+            batch = self._look(batch, late, done)
+        return self._result(batch, done)
 
-_SIZES: dict[Any, Size] = {}  # of schemes met before, whatever their numbers: tracing a step takes as long as running it ten thousand times
+    def _starts(self) -> State:
+        """The states at which the trajectories begin; random ones are drawn for a whole block, so that the last one compiles nothing again."""
+        places = self.offset + np.arange(len(self.trajectories))
+        if not isinstance(self.start, Maxwell):
+            return many_starts(self.start, self.setting.path, self.trajectories, self.request.batch, places)
+        missing = self.request.size - len(self.trajectories)
+        fill = lambda numbers: np.concatenate([numbers, np.repeat(numbers[-1:], missing)])
+        drawn = many_starts(self.start, self.setting.path, fill(self.trajectories), self.request.batch, fill(places))
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(self.trajectories)], drawn)
 
+    def _go(self, batch: Batch, steps: int, watched: bool) -> tuple[Batch, int]:
+        done, nobody = 0, (0,) * len(self.every)
+        while done < steps and not (self.control.stopped() and done):
+            ticks, stride = self._cut(done, steps, watched)
+            every = self.every if watched and (done + stride) % self.tick == 0 else nobody
+            clock = time.perf_counter()
+            before = batch
+            batch, rows = self.program.advance(self.course, self.numbers, before, ticks, stride, every, done)
+            after = done + ticks * stride
+            self._take(batch, rows, [range((done // e + 1) * e, after + 1, e) if e else range(0) for e in every])
+            self._note_failures(before, batch)
+            done = after
+            self.control.pace.learn(ticks * stride, time.perf_counter() - clock)
+            self.control.note(ticks * stride, len(self.trajectories), self._newest() if watched else None)
+        return batch, done
 
-def step_size(scheme: Scheme, one: State) -> Size:
-    """How large a step is, which decides how an ensemble runs."""
-    numbers, rest = eqx.partition((scheme, one), eqx.is_array)
-    key = (jax.tree.structure(rest), tuple(jax.tree.leaves(rest)), tuple((leaf.shape, leaf.dtype.name) for leaf in jax.tree.leaves(numbers)))
-    try:
-        known = _SIZES.get(key)
-    except TypeError:  # something in the scheme has no hash
-        key, known = None, None
-    if known is None:
-        h = jnp.ones((), scheme.system.dtype)
-        jaxpr = jax.make_jaxpr(lambda now: step_of(scheme)(now, h, h))(example_of(scheme, one)).jaxpr
-        known = Size(lanes.operations(jaxpr), lanes.largest_array(jaxpr))
-        if key is not None:
-            _SIZES[key] = known
-    return known
+    def _cut(self, done: int, steps: int, watched: bool) -> tuple[int, int]:
+        """How the next chunk is cut: so many times so many steps."""
+        tick, left, budget = self.tick, steps - done, self.control.pace.steps
+        if not watched:
+            return 1, min(budget, left)
+        if done % tick or tick > min(left, budget):
+            return 1, min(tick - done % tick, left, budget)
+        return max(1, min(budget // tick, left // tick, self.most)), tick
 
+    def _look(self, batch: Batch, due: tuple[bool, ...], done: int) -> Batch:
+        batch, rows = self.program.look(self.course, self.numbers, batch, due)
+        self._take(batch, rows, [range(done, done + 1) if one else range(0) for one in due])
+        return batch
 
-def chosen_mode(scheme: Scheme, one: State) -> str:
-    """Lanes for a step of few scalar operations, vmap for one that is array code already."""
-    return "lanes" if step_size(scheme, one).operations <= lanes.LARGEST else "vmap"
+    def _take(self, batch: Batch, rows: list, steps: list[range]) -> None:
+        failed = self._failed(batch)
+        relative = failed - self.first if (failed != _NEVER).any() else None
+        for desk, row, when in zip(self.desks, rows, steps, strict=True):
+            if len(when):
+                desk.take(row, when, relative)
 
+    def _failed(self, batch: Batch) -> np.ndarray:
+        """The step that each trajectory did not survive; `_NEVER` where there is none."""
+        failed = np.where(batch.failed < 0, _NEVER, batch.failed)
+        return np.where(self.gone, self.request.done - 1, failed)
 
-def tick_of(setting: Setting, every: int) -> int:
-    """The number of steps after which somebody may have to look."""
-    return reduce(gcd, [watcher.every or every for _, watcher in setting.watchers], 0) or every
+    def _note_failures(self, before: Batch, after: Batch) -> None:
+        new = np.flatnonzero((before.failed < 0) & (after.failed >= 0) & ~self.gone)
+        if len(new):
+            steps = after.failed[new]
+            found = residuals(self.program, self.course, self.numbers, self.setting, before, new, steps)
+            for i, k, residual in zip(new, steps, found, strict=True):
+                self.failures.append(Failure(int(self.trajectories[i]), int(k), self.course.time(int(k)), float(residual)))
 
+    def _newest(self) -> Any:
+        return next((desk.tally[-1] for desk in self.desks if isinstance(desk.tally, list) and desk.tally), None)
 
-def begin_block(setting: Setting, state: State, step: Index, present: Bool[Array, " n"]) -> Block:
-    """A block whose watchers begin now."""
-    sight = _sight(setting, state, step, present)
-    memory = tuple(watcher.begin(setting, sight) for _, watcher in setting.watchers)
-    return Block(state, first_found(setting, state, step), step, jnp.zeros((), jnp.int32), present, memory)
-
-
-def end_block(setting: Setting, block: Block, index: Index) -> tuple:
-    """The summaries of a block's watchers."""
-    sight = _sight(setting, block.state, block.step, block.present)
-    return tuple(watcher.end(m, setting, sight, index) for (_, watcher), m in zip(setting.watchers, block.memory, strict=True))
-
-
-def run_block(setting: Setting, every, block: Block, index: Index, ticks, stride, last) -> tuple[Block, tuple]:
-    """Advance `ticks` times by `stride` steps; after each, those look that are due. All of these are data, so nothing is compiled again.
-
-    every   steps between looks of the watchers that have no stride of their own
-    last    the step at which those that write rows look in any case
-    """
-    watchers = [watcher for _, watcher in setting.watchers]
-    batch = lanes.Batch(block.present.shape[0], setting.by_lanes)
-    like, walk = _walk(setting, batch, (block.state, block.found), index)
-
-    def look(carry):
-        flat, k, passed, memory, written = carry
-        sight = _sight(setting, batch.unpack(flat, like)[0], k, block.present)
-        memory, written = list(memory), list(written)
-        for i, watcher in enumerate(watchers):
-            due = (passed >= 0) & (passed % (watcher.every or every) == 0)
-            if watcher.records:
-                written[i] = jax.lax.cond(
-                    due | (passed == last), lambda w, at=watcher: _write(w, at.row(setting, sight, index)), lambda w: w, written[i]
-                )
-            else:
-                memory[i] = jax.lax.cond(due, lambda m, at=watcher: at.look(m, setting, sight), lambda m: m, memory[i])
-        return flat, k, passed, tuple(memory), tuple(written)
-
-    def tick(_, carry):
-        flat, k, passed, memory, written = carry
-        flat, k = walk(flat, k, stride)
-        return look((flat, k, passed + stride, memory, written))
-
-    row = lambda watcher: watcher.row(setting, _sight(setting, block.state, block.step, block.present), index)
-    written = tuple(_blank(jax.eval_shape(lambda w=w: row(w))) if w.records else () for w in watchers)
-    begin = (batch.pack((block.state, block.found)), block.step, block.passed, block.memory, written)
-    flat, k, passed, memory, written = jax.lax.fori_loop(0, ticks, tick, begin)
-    state, found = batch.unpack(flat, like)
-    return Block(state, found, k, passed, block.present, memory), written
-
-
-def _walk(setting: Setting, batch: lanes.Batch, many: tuple[State, Any], index: Index):
-    """One trajectory's state and what it found, and the function that walks all of them a number of steps."""
-    scheme, path, h = setting.scheme, setting.path, setting.h
-    m, dtype = scheme.channels, scheme.system.dtype
-    like = _one(many)
-    step = step_of(scheme)
-
-    @jax.jit  # traced once, however many loops it stands in
-    def advance_all(flat, dW, t):
-        # Channels are rows of dW, so a channel is a contiguous vector over trajectories.
-        driven = [*flat, *(dW if batch.by_lanes else [dW.T])]
-        return batch.call(step, driven, (*like, jax.ShapeDtypeStruct((m,), dtype)), h, t)
-
-    def group(carry, begin, end):
-        """The steps of one group of four from `begin` to before `end`."""
-        normals = path.block(index, carry[1], m, dtype)
-
-        def inner(word, carry):
-            flat, k = carry
-            return advance_all(flat, path.scaled(pick(normals, word), h), setting.time(k)), advance(k, 1)
-
-        return jax.lax.fori_loop(begin, end, inner, carry)
-
-    def fine(_, carry):
-        flat, k = carry
-        return advance_all(flat, path.scaled(path.sums(index, k, m, dtype), h), setting.time(k)), advance(k, 1)
-
-    def walk(flat, k, stride):
-        if path.substeps > 1:
-            return jax.lax.fori_loop(0, stride, fine, (flat, k))
-        begin = path.position(k).astype(jnp.int32)
-        end = begin + stride
-
-        def one_group(g, carry):
-            return group(carry, jnp.maximum(begin - PER_BLOCK * g, 0), jnp.minimum(end - PER_BLOCK * g, PER_BLOCK))
-
-        return jax.lax.fori_loop(0, (end + PER_BLOCK - 1) // PER_BLOCK, one_group, (flat, k))
-
-    return like, walk
-
-
-def _sight(setting: Setting, states: State, step: Index, present: Bool[Array, " n"]) -> Sight:
-    return Sight(states, setting.time(step), step, present & jax.vmap(finite)(states))
+    def _result(self, batch: Batch, done: int) -> BlockResult:
+        request, failed = self.request, self._failed(batch)
+        survived = np.where(failed == _NEVER, done, np.maximum(failed - self.first, -1))
+        summaries = []
+        for i, (watcher, desk) in enumerate(zip(self.watchers, self.desks, strict=True)):
+            stride = request.stride(watcher)
+            ended = Ended(
+                trajectories=self.trajectories,
+                finished=failed == _NEVER,
+                survived=survived,
+                steps=done,
+                looks=done // stride + int(watcher.sees_start),
+                every=stride,
+                setting=self.setting,
+                h=request.step,
+                t0=request.t0,
+                first=self.first,
+                size=request.size,
+            )
+            desk.clear()
+            memory = self.program.memory(batch, i) if jax.tree.leaves(request.chosen.memory[i]) else ()
+            summaries.append(watcher.close(desk.tally, memory, ended))
+        final = self.program.states(batch) if request.keep_final else None
+        failures = tuple(sorted(self.failures, key=lambda failure: failure.trajectory))
+        return BlockResult(tuple(summaries), final, failures, done, len(self.trajectories))
 
 
-def _blank(row) -> Rows:
-    return Rows(jnp.zeros((), jnp.int32), jax.tree.map(lambda leaf: jnp.zeros((ROWS, *leaf.shape), leaf.dtype), row))
+_NEVER = np.int64(2**62)
 
 
-def _write(written: Rows, row) -> Rows:
-    rows = jax.tree.map(lambda rows, value: rows.at[written.number].set(value), written.rows, row)
-    return Rows(written.number + 1, rows)
+class Desk:
+    """The rows of one watcher until there are enough of them for a portion."""
+
+    def __init__(self, watcher: Watcher, trajectories: np.ndarray, portion: int):
+        self.watcher, self.trajectories, self.portion = watcher, trajectories, portion
+        self.tally: Any = None
+        self._rows: list = []
+        self._steps: list[int] = []
+        self._failed: np.ndarray | None = None
+
+    def take(self, rows: Any, steps: range, failed: np.ndarray | None) -> None:
+        self._failed = failed
+        if not jax.tree.leaves(rows):
+            return
+        if not self._rows and len(steps) == self.portion:
+            self._hand(rows, steps)
+            return
+        self._rows.append(rows)
+        self._steps += steps
+        if len(self._steps) >= self.portion:
+            rows, steps_ = self._all(), self._steps
+            whole = len(steps_) // self.portion * self.portion
+            for first in range(0, whole, self.portion):
+                part = slice(first, first + self.portion)
+                self._hand(jax.tree.map(lambda leaf, part=part: leaf[part], rows), steps_[part])
+            self._rows = [jax.tree.map(lambda leaf: leaf[whole:], rows)] if whole < len(steps_) else []
+            self._steps = steps_[whole:]
+
+    def clear(self) -> None:
+        """What is left goes too."""
+        if self._rows:
+            self._hand(self._all(), self._steps)
+            self._rows, self._steps = [], []
+
+    def _all(self) -> Any:
+        return self._rows[0] if len(self._rows) == 1 else jax.tree.map(lambda *parts: np.concatenate(parts), *self._rows)
+
+    def _hand(self, rows: Any, steps: range | list[int]) -> None:
+        when = np.asarray(steps)
+        counted = None if self._failed is None else self._failed >= when[:, None]
+        self.tally = self.watcher.collect(self.tally, Seen(rows, when, self.trajectories, counted))
+
+
+def _portion(size: int) -> int:
+    """Looks at a time, a power of two, for rows of so many bytes."""
+    return 2 ** int(np.log2(min(max(_PORTION / max(size, 1), 1), 4096)))
+
+
+def _not_finite(states: State) -> np.ndarray:
+    each = [~np.isfinite(np.asarray(leaf)).reshape(len(leaf), -1).all(1) for leaf in jax.tree.leaves(states)]
+    return np.any(each, axis=0)

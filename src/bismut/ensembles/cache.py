@@ -17,12 +17,12 @@ def keep_programs() -> Path | None:
     chosen = os.environ.get("BISMUT_PROGRAMS", "")
     if chosen == "off" or jax.config.values["jax_compilation_cache_dir"]:
         return None
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(chosen) if chosen else Path(home) / "bismut" / "programs"
     try:
+        home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(chosen) if chosen else Path(home) / "bismut" / "programs"
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None  # a home that cannot be written to is no reason to fail
+    except (OSError, RuntimeError):
+        return None  # a home that is unknown or cannot be written to is no reason to fail
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
     return folder

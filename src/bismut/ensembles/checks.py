@@ -1,17 +1,22 @@
 """Wrong input to a run, refused at once with what was wanted, what came and what to do."""
 
+import os
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from bismut.errors import DegenerateError, DomainError, ShapeError
+from bismut.ensembles.result import RESERVED
+from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Index, Wiener, words
+from bismut.programs import compiled
 from bismut.spaces import Point
+from bismut.tracing import traced
 
 
 def check_step(step) -> None:
@@ -20,6 +25,21 @@ def check_step(step) -> None:
     value = np.asarray(step)
     if value.shape != () or not np.isfinite(value) or value <= 0:
         raise DomainError(f"step must be one positive number, but {step} came. A scheme is run backwards with its adjoint, not with a negative step.")
+
+
+@cache
+def _user() -> int:
+    """The process that computed first, here or in the one from which this was forked."""
+    return os.getpid()
+
+
+def check_process() -> None:
+    """Refuse to compute in a process forked from one that has computed: the compiler's threads do not come along, and waiting for them never ends."""
+    if _user() != os.getpid():
+        raise ProcessError(
+            "This process was forked from one that had computed already, and would wait for ever for threads that exist only there. "
+            'Start processes afresh: multiprocessing.get_context("spawn"), or fork before the first run.'
+        )
 
 
 def count(value, name: str, least: int = 1) -> int:
@@ -34,21 +54,62 @@ def one_of(value, words: tuple[str, ...], name: str) -> str:
     return value
 
 
-def chosen_path(seed: int | None, path: Wiener | None) -> Wiener:
+def chosen_path(seed: int | None, path: Any) -> Wiener:
     """The path of a seed, or the path itself; not both."""
+    if path is not None and not isinstance(path, Wiener):
+        raise DomainError(f"path must be a Wiener path such as Wiener(7, substeps=2), but {type(path).__name__} came. A number is given as seed=.")
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
     return path if path is not None else Wiener(0 if seed is None else seed)
 
 
+def check_time(t0) -> None:
+    """Refuse a time at the start that is not one finite number."""
+    if isinstance(t0, Tracer):
+        return
+    if isinstance(t0, bool) or not isinstance(t0, int | float | np.number | np.ndarray | jax.Array) or np.shape(t0) != () or not np.isfinite(t0):
+        raise DomainError(f"t0 must be one finite number, the time at the start, but {t0!r} came.")
+
+
+def check_tables(observe: Any, until: Any, sweep: Any) -> None:
+    """Refuse what is no table of names, and names that results could not keep."""
+    for name, table, example in (
+        ("observe", observe, '"energy": bm.energy'),
+        ("until", until, '"energy": 0.01'),
+        ("sweep", sweep, '"k": [1.0, 2.0]'),
+    ):
+        if table is not None and not isinstance(table, Mapping):
+            raise DomainError(f"{name} must be a dictionary such as {{{example}}}, but {type(table).__name__} came.")
+    for name in observe or ():
+        check_name(name)
+
+
+def check_name(name: Any) -> None:
+    """Refuse a name under which an observer cannot be filed."""
+    if name in RESERVED:
+        raise DomainError(f"An observer cannot be called {name!r}: results keep this name for themselves ({', '.join(RESERVED)}). Choose another.")
+    if not isinstance(name, str) or not name or name != name.strip() or "/" in name or set(name) == {"."}:
+        raise DomainError(f"An observer cannot be called {name!r}: a word without '/' was wanted, because results are filed under it.")
+
+
+def check_looks(observe: Mapping[str, Any] | None, steps: Any) -> None:
+    """Refuse an observer that would look once, at the start, and never again."""
+    for name, what in (observe or {}).items():
+        every = getattr(what, "every", None)
+        if isinstance(every, int) and isinstance(steps, int | np.integer) and every > steps and not getattr(what, "records", False):
+            raise DomainError(
+                f"observe[{name!r}] looks every {every} steps, but the run has {steps}: it would see nothing. Give it a smaller every=."
+            )
+
+
 def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
     """Refuse a start that is no state of the scheme's system; return its batch axis, if it has one."""
-    if isinstance(start, Maxwell):
-        return _one_axis(scheme.space.check(start.q, "start.q"))
-    if not isinstance(start, State):
+    if not isinstance(start, State | Maxwell):
         raise ShapeError(f"start must be a State from scheme.start(...), but {type(start).__name__} came.")
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
-        return ()  # differentiated or mapped over: one state whose numbers are not known here
+        return _one_axis(_leading(scheme, start.q))  # differentiated or mapped over: its numbers are not known here
+    if isinstance(start, Maxwell):
+        return _one_axis(scheme.space.check(start.q, "start.q"))
     batch = scheme.space.check(start.q, "start.q")
     if batch != scheme.space.check_velocity(start.p, "start.p"):
         raise ShapeError("start.q and start.p have different leading axes. Make the start with scheme.start(...).")
@@ -63,34 +124,55 @@ def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
     return _one_axis(batch)
 
 
+def _leading(scheme: Scheme, q: Point) -> tuple[int, ...]:
+    """The axes that points have before those of the space."""
+    point = jax.eval_shape(lambda: scheme.space.origin(scheme.system.dtype))
+    leaf, like = jax.tree.leaves(q)[0], jax.tree.leaves(point)[0]
+    return tuple(leaf.shape[: leaf.ndim - len(like.shape)])
+
+
 def _one_axis(batch: tuple[int, ...]) -> tuple[int, ...]:
     if len(batch) > 1:
         raise ShapeError(f"A batch of starts has one leading axis, the trajectories, but {batch} came.")
     return batch
 
 
-def one_start(start: State | Maxwell, path: Wiener, trajectory: int, batch: tuple[int, ...]) -> State:
+def one_start(start: State | Maxwell, path: Wiener, trajectory: Any, batch: tuple[int, ...]) -> State:
     """The start of one trajectory; of a batch, the one that belongs to it."""
-    if isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0:
+    known = not traced(trajectory)
+    if known and (isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0):
         raise DomainError(f"trajectory must be a whole number ≥ 0, but {trajectory!r} came.")
-    if batch and trajectory >= batch[0]:
+    if batch and known and trajectory >= batch[0]:
         raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was asked for.")
     if isinstance(start, Maxwell):
-        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, np.array([trajectory]), batch))
+        number = (np if known else jnp).asarray([trajectory])
+        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, number, batch))
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], start) if batch else start
 
 
-def many_starts(start: State | Maxwell, path: Wiener, trajectories: np.ndarray, batch: tuple[int, ...]) -> State:
-    """The starts of many trajectories along a first axis."""
+def example_of(start: State | Maxwell, batch: tuple[int, ...]) -> State:
+    """The shapes of one state."""
+    shape = lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[len(batch) :], leaf.dtype)
     if isinstance(start, Maxwell):
-        q = jax.tree.map(lambda leaf: leaf[trajectories], start.q) if batch else start.q
+        system = start.system
+        return jax.eval_shape(lambda: State(system.space.origin(system.dtype), system.space.zero(system.dtype), start.books))
+    return jax.tree.map(shape, start)
+
+
+def many_starts(start: State | Maxwell, path: Wiener, trajectories: Any, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
+    """The starts of many trajectories along a first axis; of a batch, those at the places given, by default the numbers of the trajectories."""
+    at: Any = trajectories.astype(np.int64) if places is None else places
+    if isinstance(start, Maxwell):
+        q = jax.tree.map(lambda leaf: leaf[at], start.q) if batch else start.q
         return _draw(start, path, words(trajectories), q, 0 if batch else None)
     if batch:
-        return jax.tree.map(lambda leaf: leaf[trajectories], start)
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(trajectories), *leaf.shape)), start)
+        return jax.tree.map(lambda leaf: leaf[at], start)
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
+        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(at), *leaf.shape)), start)
+    return jax.tree.map(lambda leaf: np.broadcast_to(np.asarray(leaf), (len(at), *np.shape(leaf))), start)
 
 
-@eqx.filter_jit
+@compiled
 def _draw(start: Maxwell, path: Wiener, index: Index, q: Point, axis: int | None) -> State:
     spread = jax.vmap(lambda i, place: start.draw(path, i, place), in_axes=(0, axis))
     return spread(index, q)

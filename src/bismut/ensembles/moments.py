@@ -1,34 +1,45 @@
 """Count, mean, second moment and range of a stream, mergeable in any grouping (Chan, Golub & LeVeque).
 
 n = n_a + n_b,   δ = m_b − m_a,   m = m_a + δ n_b/n,   M2 = M2_a + M2_b + δ² n_a n_b/n
+
+On the host and in double precision, whatever the precision of the run.
 """
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
 
 
 class Moments(NamedTuple):
     """Statistics over trajectories."""
 
-    n: Array | np.ndarray
-    mean: Array | np.ndarray
-    second: Array | np.ndarray
-    low: Array | np.ndarray
-    high: Array | np.ndarray
+    n: np.ndarray
+    mean: np.ndarray
+    second: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
 
 
-def gather(values: Float[Array, "n ..."], counted: Bool[Array, " n"]) -> Moments:
-    """The moments of those values that are counted."""
-    weight = counted.reshape(-1, *[1] * (values.ndim - 1))
-    n = jnp.sum(counted)
-    safe = jnp.where(weight, values, 0.0)
-    mean = jnp.sum(safe, 0) / jnp.maximum(n, 1)
-    second = jnp.sum(jnp.where(weight, (values - mean) ** 2, 0.0), 0)
-    low, high = jnp.min(jnp.where(weight, values, jnp.inf), 0), jnp.max(jnp.where(weight, values, -jnp.inf), 0)
-    return Moments(jnp.broadcast_to(n, mean.shape), mean, second, low, high)
+def gather(values, counted: np.ndarray | None = None, axis: int = 0) -> Moments:
+    """The moments along an axis of those values that are counted; `counted` has the axes of the values up to this one."""
+    values = np.asarray(values, float)
+    # Trajectories last and close together: a row is summed in pairs, the same way whatever is beside it.
+    values = np.ascontiguousarray(np.moveaxis(values, axis, -1))
+    if counted is None or counted.all():
+        return _whole(values)
+    weight = counted.reshape(*counted.shape[:axis], *[1] * (values.ndim - counted.ndim), counted.shape[axis])
+    n = np.broadcast_to(weight.sum(-1), values.shape[:-1])
+    safe = np.where(weight, values, 0.0)
+    mean = safe.sum(-1) / np.maximum(n, 1)
+    second = (np.where(weight, safe - mean[..., None], 0.0) ** 2).sum(-1)
+    return Moments(n, mean, second, np.where(weight, values, np.inf).min(-1), np.where(weight, values, -np.inf).max(-1))
+
+
+def _whole(values: np.ndarray) -> Moments:
+    mean = values.mean(-1)
+    apart = values - mean[..., None]
+    apart *= apart
+    return Moments(np.full(mean.shape, values.shape[-1]), mean, apart.sum(-1), values.min(-1), values.max(-1))
 
 
 def merge(a: Moments, b: Moments) -> Moments:
@@ -37,3 +48,31 @@ def merge(a: Moments, b: Moments) -> Moments:
     share = b.n / np.maximum(n, 1)
     shift = b.mean - a.mean
     return Moments(n, a.mean + shift * share, a.second + b.second + shift**2 * a.n * share, np.minimum(a.low, b.low), np.maximum(a.high, b.high))
+
+
+def joined(parts: list[Moments]) -> Moments:
+    """Moments that follow each other along the first axis."""
+    return Moments(*(np.concatenate(leaves) for leaves in zip(*parts, strict=True)))
+
+
+class Joint(NamedTuple):
+    """Number, means (..., d) and scatter (..., d, d) of several quantities over trajectories."""
+
+    n: np.ndarray
+    mean: np.ndarray
+    scatter: np.ndarray
+
+
+def gather_joint(values: np.ndarray, counted: np.ndarray) -> Joint:
+    """Of values (n, ..., d)."""
+    kept = np.asarray(values, float)[counted]
+    mean = kept.mean(0) if len(kept) else np.zeros(kept.shape[1:])
+    apart = kept - mean
+    return Joint(np.asarray(len(kept)), mean, np.einsum("n...i,n...j->...ij", apart, apart))
+
+
+def merge_joint(a: Joint, b: Joint) -> Joint:
+    n = a.n + b.n
+    share = b.n / np.maximum(n, 1)
+    shift = b.mean - a.mean
+    return Joint(n, a.mean + shift * share, a.scatter + b.scatter + a.n * share * shift[..., :, None] * shift[..., None, :])

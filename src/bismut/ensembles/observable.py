@@ -1,20 +1,22 @@
 """What is measured on the way: functions of a state, evaluated per trajectory.
 
-A plain function of a `State` is an observable. Those here also need the system (its energy, a named momentum map) and are bound to it by the run.
+A plain function of a `State`, or of a state and the time if it names an argument `t`, is an observable. Those here also need the system (its energy,
+a named momentum map) and are bound to it by the run.
 """
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import BismutError, ShapeError
 from bismut.mechanics import Scheme, State, System
-from bismut.showing import called
+from bismut.programs import Memory, key
 
 
 @dataclass(frozen=True)
@@ -70,39 +72,49 @@ def momentum(name: str) -> Observable:
     return Observable(f"momentum({name!r})", lambda system, state, t: system.momentum_map(name, state), f"The momentum map of {name}.")
 
 
-class Measure(eqx.Module):
-    """An observable bound to a system, for all trajectories of a block at once."""
-
-    system: System
-    function: Callable = eqx.field(static=True)
-
-    def __repr__(self) -> str:
-        return called(self.function)
-
-    def one(self, state: State, t) -> jax.Array:
-        value = self.function(self.system, state, t) if isinstance(self.function, Observable) else self.function(state)
-        return jnp.asarray(value, self.system.dtype)
-
-    def __call__(self, states: State, t) -> jax.Array:
-        return jax.vmap(lambda state: self.one(state, t))(states)
-
-    def shape(self, example: State) -> tuple[int, ...]:
-        return jax.eval_shape(self.one, example, jnp.zeros((), self.system.dtype)).shape
+def value_of(function: Callable, scheme: Scheme, state: State, t) -> jax.Array:
+    """An observable of one state, in the precision of the system."""
+    return jnp.asarray(bare_value(function, scheme, state, t), scheme.system.dtype)
 
 
-def measure(function: Callable, scheme: Scheme, name: str, example: State) -> Measure:
-    """An observable made ready for a scheme, and tried on shapes so that mistakes show before the run."""
-    system = scheme.system
+def bare_value(function: Callable, scheme: Scheme, state: State, t) -> Any:
+    """What the function returns, with the time if it names it."""
+    if isinstance(function, Observable):
+        return function(scheme, state, t)
+    return with_time(function, state, t=t)
+
+
+def with_time(function: Callable, *arguments, t) -> Any:
+    """The function, with the time if it has an argument `t`."""
+    try:
+        named = inspect.signature(function).parameters.get("t")
+    except ValueError:
+        named = None
+    if named is None or named.kind in (named.VAR_POSITIONAL, named.VAR_KEYWORD):
+        return function(*arguments)
+    return function(*arguments, t) if named.kind is named.POSITIONAL_ONLY else function(*arguments, t=t)
+
+
+def measure(function: Callable, scheme: Scheme, name: str, example: State) -> tuple[int, ...]:
+    """The shape of an observable, tried on shapes so that mistakes show before the run."""
     if not callable(function):
         raise ShapeError(f"observe[{name!r}] must be a function of a State or an observer, but {type(function).__name__} came.")
-    found = Measure(system, function)
-    bare = (lambda state, t: function(system, state, t)) if isinstance(function, Observable) else (lambda state, t: function(state))
+    return _SHAPES.get(key((function, scheme, example)), lambda: _tried(function, scheme, name, example))
+
+
+_SHAPES = Memory(256)  # tracing takes longer than many a run
+
+
+def _tried(function: Callable, scheme: Scheme, name: str, example: State) -> tuple[int, ...]:
+    zero = jnp.zeros((), scheme.system.dtype)
     try:
-        shape = jax.eval_shape(bare, example, jnp.zeros((), system.dtype))
+        found = jax.eval_shape(lambda state, t: bare_value(function, scheme, state, t), example, zero)
     except BismutError:
         raise
     except Exception as problem:
-        raise ShapeError(f"observe[{name!r}] fails on a state of {system.space}: {problem}") from problem
-    if not hasattr(shape, "shape") and not np.isscalar(shape):
-        raise ShapeError(f"observe[{name!r}] must return one array, but it returned a {type(shape).__name__}.")
-    return found
+        raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {problem}") from problem
+    if not hasattr(found, "shape") and not np.isscalar(found):
+        raise ShapeError(f"observe[{name!r}] must return one array, but it returned a {type(found).__name__}.")
+    if np.issubdtype(np.dtype(getattr(found, "dtype", type(found))), np.complexfloating):
+        raise ShapeError(f"observe[{name!r}] must return real numbers, but complex ones came. Observe real and imaginary part.")
+    return tuple(np.shape(found))

@@ -9,15 +9,16 @@ _SHOWN = 5
 
 
 class Failure(NamedTuple):
-    """One trajectory that could not go on."""
+    """One trajectory that could not go on; of a sweep, `at` says which value it had."""
 
     trajectory: int
     step: int
     time: float
     residual: float
+    at: str = ""
 
     def __str__(self):
-        where = f"trajectory {self.trajectory}, step {self.step} (t = {self.time:.6g})"
+        where = f"trajectory {self.trajectory}, step {self.step} (t = {self.time:.6g})" + (f", {self.at}" if self.at else "")
         if not np.isfinite(self.residual):
             return f"{where}: the state ceased to be finite"
         return f"{where}: the equation of the step was not solved, residual {self.residual:.2g}"
@@ -25,12 +26,20 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run ended. `stopped` says why it ended before everything asked for was done, if it did, and `interrupted` whether by Ctrl-C."""
+    """How a run ended.
+
+    trajectories  how many were run, in a sweep those of all values together
+    failures      those of them that failed
+    stopped       why it ended before everything asked for was done, if it did
+    interrupted   whether by Ctrl-C
+    partial       whether it ended before any trajectory was complete
+    """
 
     trajectories: int
     failures: tuple[Failure, ...] = field(default=())
     stopped: str = ""
     interrupted: bool = False
+    partial: bool = False
 
     def __repr__(self):
         return f"Outcome({str(self).partition(chr(10))[0].rstrip(':')})"
@@ -46,6 +55,8 @@ class Outcome:
     def __str__(self):
         ending = f"; {self.stopped}" if self.stopped else ""
         if self.ok:
+            if self.partial:
+                return self.stopped
             whole = "the trajectory finished" if self.trajectories == 1 else f"all {self.trajectories} trajectories finished"
             return f"{whole}{ending}"
         lines = [f"{len(self.failures)} of {self.trajectories} trajectories failed and were left out from then on{ending}:"]

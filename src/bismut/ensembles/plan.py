@@ -1,17 +1,21 @@
 """What a run will take, before it starts."""
 
 import os
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import jax
-import numpy as np
-
-from bismut.ensembles.observers.watcher import Setting
+from bismut.ensembles.block import run_block
+from bismut.ensembles.observers.records import record_steps
+from bismut.ensembles.request import Request
+from bismut.ensembles.task import bytes_of
+from bismut.ensembles.workers import cores
 from bismut.errors import DomainError
 from bismut.showing import text
 
 _SHARE = 0.8  # of the memory that is free, which a run may fill
+_PORTION = 2**20  # bytes of rows that a watcher is handed at a time
+_REHEARSAL = 0.2  # seconds of measuring
 
 
 @dataclass(frozen=True)
@@ -24,10 +28,10 @@ class Plan:
     block: int
     blocks: int
     workers: int
-    mode: str
+    engine: str
     memory: int
     disk: int
-    fallbacks: tuple[str, ...] = ()
+    why: str = ""
     seconds: float | None = None
     compiling: float | None = None
 
@@ -41,19 +45,18 @@ class Plan:
         if free is not None and self.memory > _SHARE * free:
             raise DomainError(
                 f"This run needs about {_size(self.memory)} of memory, but {_size(free)} are free. Use fewer trajectories or values at once, "
-                "a longer stride for paths, fewer bins or lags, or keep_final=False if the last states are not wanted."
+                "a longer stride (every=), fewer bins or lags, or keep_final=False if the last states are not wanted."
             )
 
     def __repr__(self):
         swept = f" × {self.values} values" if self.values > 1 else ""
         lines = [
             f"{self.trajectories} trajectories × {self.steps} steps{swept}: {self.path_steps:.3g} path-steps",
-            f"  blocks       {self.blocks} of {self.block} trajectories, {self.workers} at a time, by {self.mode}",
+            f"  blocks       {self.blocks} of {self.block} trajectories, {self.workers} at a time",
+            f"  engine       {self.engine}{f': {self.why}' if self.why else ''}",
             f"  memory       {_size(self.memory)}",
             f"  disk         {_size(self.disk)} if saved",
         ]
-        if self.fallbacks:
-            lines.append(f"  left to vmap {', '.join(self.fallbacks)}")
         if self.seconds is not None and self.compiling is not None:
             rate = self.path_steps / max(self.seconds, 1e-9)
             lines.append(f"  time         {_span(self.seconds)} at {rate / 1e6:.2f} M path-steps/s, after {self.compiling:.1f} s of compiling")
@@ -63,16 +66,46 @@ class Plan:
         return text(str(self))
 
 
-def sizes(setting: Setting, state, watching: int, block: int, trajectories: int, workers: int, keep_final: bool) -> tuple[int, int]:
-    """(memory, disk) in bytes: final states, what watchers hold for one block (`watching`), and the lanes of blocks that run together."""
-    one, channels = bytes_of(state), setting.scheme.channels
-    working = workers * (block * (12 * one + 40 * channels) + 2 * watching)
-    kept = 2 * trajectories * one if keep_final else 0
-    return working + kept + workers * watching, kept // 2 + watching
+def plan(request: Request) -> Plan:
+    """What a request would take, found without running: from the shapes of what is kept."""
+    found, size = request.chosen, request.size
+    workers = min(cores(), request.blocks * request.variants)
+    state, remembered = bytes_of(request.example), sum(bytes_of(memory) for memory in found.memory)
+    portion = sum(min(_PORTION, bytes_of(row) * size * (request.steps + 1)) for row in found.rows)
+    working = workers * (size * (12 * state + 40 * request.scheme.channels + 3 * remembered) + 3 * portion)
+    looks = [len(record_steps(request.steps, request.stride(watcher))) for _, watcher in request.watchers]
+    reported = lambda n: sum(w.held(row, k, n) for (_, w), row, k in zip(request.watchers, found.rows, looks, strict=True))
+    kept = request.trajectories * request.variants * state if request.keep_final else 0
+    # Summaries: of blocks that run or wait to be merged, and of every variant; twice where they are merged or become a result.
+    summaries = 3 * workers * reported(size) + 2 * request.variants * reported(request.trajectories)
+    return Plan(
+        request.trajectories,
+        request.steps + request.burn_in,
+        request.variants,
+        size,
+        request.blocks,
+        workers,
+        found.engine.name,
+        working + 2 * kept + summaries,
+        kept + request.variants * reported(request.trajectories),
+        found.why,
+    )
 
 
-def bytes_of(tree) -> int:
-    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+def rehearsed(request: Request, plan: Plan) -> Plan:
+    """The plan with times measured on a few steps of one block."""
+    few = lambda steps: replace(request, steps=steps, every=min(request.every, steps), burn_in=0, until={}, keep_final=False)
+    clock = time.perf_counter()
+    run_block(few(1), 0, 0)
+    compiling = time.perf_counter() - clock
+    steps, spent = 1, 0.0
+    while spent < _REHEARSAL and steps < request.steps + request.burn_in:
+        steps = min(8 * steps, request.steps + request.burn_in)
+        clock = time.perf_counter()
+        run_block(few(steps), 0, 0)
+        spent = time.perf_counter() - clock
+    rounds = -(-plan.blocks * plan.values // plan.workers)
+    return replace(plan, seconds=spent / steps * plan.steps * rounds, compiling=compiling)
 
 
 def available_memory() -> int | None:
@@ -88,7 +121,7 @@ def available_memory() -> int | None:
         return None
 
 
-def _size(count: float) -> str:
+def _size(count: int | float) -> str:
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"
@@ -96,7 +129,7 @@ def _size(count: float) -> str:
     return f"{count:.3g} TB"
 
 
-def _span(seconds: float) -> str:
+def _span(seconds: int | float) -> str:
     if seconds < 120:
         return f"{seconds:.3g} s"
     return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"

@@ -51,7 +51,7 @@ class Progress:
     def _told(self, newest) -> str:
         if newest is None or self._name is None:
             return ""
-        mean = np.asarray(newest.mean)[0]
+        mean = np.asarray(newest.mean)[-1]
         return f"{self._name} {mean.item():.5g}" if mean.size == 1 else ""
 
     def __exit__(self, *problem):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import jax
 import numpy as np
 
 from bismut.ensembles.observers.report import Report
@@ -12,12 +15,13 @@ from bismut.errors import BismutError, nearest
 from bismut.mechanics import State
 from bismut.showing import table
 
-RESERVED = ("final", "times", "outcome", "provenance", "observables")
+RESERVED = ("final", "times", "outcome", "provenance", "observables", "request", "totals", "trajectories_run", "steps_run", "steps_done")
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """What is needed to repeat a run, beside the user's own functions."""
+    """What is needed to repeat a run, beside the user's own functions. `trajectories` and `steps` were asked for, `trajectories_run` (in a sweep one
+    for each value) and `steps_run` were done; `steps_before` were made by the run that this one went on from."""
 
     scheme: str
     space: str
@@ -33,10 +37,25 @@ class Provenance:
     bounded: bool
     mode: str
     block: int
-    parameters: str
+    parameters: Any
     versions: dict[str, str]
     burn_in: int = 0
     sweep: dict[str, list[float]] | None = None
+    trajectories_run: int | list[int] | None = None
+    steps_run: int | None = None
+    first_trajectory: int = 0
+    steps_before: int = 0
+
+
+def as_data(tree: Any) -> Any:
+    """A tree of arrays as numbers, lists and dictionaries, which JSON can hold; other containers as a list of their arrays."""
+    if isinstance(tree, Mapping):
+        return {str(name): as_data(part) for name, part in tree.items()}
+    if isinstance(tree, tuple | list):
+        return [as_data(part) for part in tree]
+    if tree is None or hasattr(tree, "tolist"):
+        return None if tree is None else np.asarray(tree).tolist()
+    return [as_data(leaf) for leaf in jax.tree.leaves(tree)]
 
 
 class Result:
@@ -46,11 +65,36 @@ class Result:
     outcome     whether all trajectories finished; which failed, where and why
     times       of the records
     provenance  what is needed to repeat the run
+    steps_done  steps made since the very beginning, burn-in and earlier runs included
     """
 
-    def __init__(self, times: np.ndarray, observables: dict[str, Report], final: State | None, outcome: Outcome, provenance: Provenance):
+    def __init__(
+        self,
+        times: np.ndarray,
+        observables: dict[str, Report],
+        final: State | None,
+        outcome: Outcome,
+        provenance: Provenance,
+        request: Any = None,
+        totals: Sequence[tuple | None] = (),
+    ):
         self.times, self.final, self.outcome, self.provenance = times, final, outcome, provenance
-        self.observables = observables
+        self.observables, self.request, self.totals = observables, request, totals
+
+    @property
+    def trajectories_run(self) -> int | list[int]:
+        """How many were run; in a sweep for each value, where these differ."""
+        run = self.provenance.trajectories_run
+        each = self.provenance.trajectories if run is None else run
+        return each[0] if isinstance(each, list) and len(set(each)) == 1 else each
+
+    @property
+    def steps_run(self) -> int:
+        return self.provenance.steps if self.provenance.steps_run is None else self.provenance.steps_run
+
+    @property
+    def steps_done(self) -> int:
+        return self.provenance.steps_before + self.provenance.burn_in + self.steps_run
 
     def __getitem__(self, name: str) -> Report:
         if name not in self.observables:
@@ -72,9 +116,13 @@ class Result:
         return "\n".join([f"{self._how()}; {self.outcome}", *(f"  {report!r}" for report in self.observables.values())])
 
     def _repr_html_(self) -> str:
-        rows = [(name, report.words, ", ".join(report.variables)) for name, report in self.observables.items()]
+        told = lambda report: " ".join(filter(None, (report.words, str(report.population or ""))))
+        rows = [(name, told(report), ", ".join(report.variables)) for name, report in self.observables.items()]
         return table(f"{self._how()}; {self.outcome}", rows, ("observed", "found", "arrays"))
 
     def _how(self) -> str:
-        p = self.provenance
-        return f"{p.scheme} on {p.space}: {p.trajectories} trajectories, {p.steps} steps of {p.step:g}, seed {p.seed}"
+        p, run, steps = self.provenance, self.trajectories_run, self.steps_run
+        each = f"{min(run)}–{max(run)}" if isinstance(run, list) else str(run)
+        asked = "" if run == p.trajectories else f" of {p.trajectories} asked for"
+        made = f"{steps} steps" if steps == p.steps else f"{steps} of {p.steps} steps"
+        return f"{p.scheme} on {p.space}: {each} trajectories{asked}, {made} of {p.step:g}, seed {p.seed}"

@@ -8,31 +8,28 @@ others. Only the final states grow with the number of trajectories, and only if 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import version
 from typing import Any
 
-import jax
-import numpy as np
-
+from bismut.engines.compiler import check_compiler
 from bismut.ensembles.cache import keep_programs
-from bismut.ensembles.checks import chosen_path
-from bismut.ensembles.ensemble import Ensemble
+from bismut.ensembles.checks import check_process
 from bismut.ensembles.observable import Observable
 from bismut.ensembles.observers.watcher import Watcher
-from bismut.ensembles.plan import Plan
-from bismut.ensembles.result import Provenance, Result
-from bismut.errors import SimulationError
+from bismut.ensembles.plan import plan, rehearsed
+from bismut.ensembles.request import Request, request
+from bismut.ensembles.result import Result
+from bismut.ensembles.run import carry_out
 from bismut.mechanics import Scheme
 from bismut.noise import Wiener
 
 
 def simulate(
     scheme: Scheme,
-    start,
+    start: Any = None,
     *,
-    step: float,
+    step: float | None = None,
     steps: int,
-    trajectories: int = 1,
+    trajectories: int | None = None,
     seed: int | None = None,
     observe: Mapping[str, Callable | Observable | Watcher] | None = None,
     every: int | None = None,
@@ -40,12 +37,14 @@ def simulate(
     until: Mapping[str, float] | None = None,
     sweep: Mapping[str, Any] | None = None,
     path: Wiener | None = None,
-    t0: float = 0.0,
+    t0: float | None = None,
     on_failure: str = "exclude",
     block: int | None = None,
     mode: str = "auto",
     devices: int | None = None,
     keep_final: bool = True,
+    first_trajectory: int = 0,
+    continue_from: Result | None = None,
     progress: bool | None = None,
     dry_run: bool = False,
 ) -> Any:
@@ -55,74 +54,54 @@ def simulate(
     step        the time step h
     steps       how many, after the burn-in
     seed        of the noise; a run is a function of it
-    observe     names, each with a function of a State (`energy`, `temperature`, `momentum(name)` or your own) or an observer (`histogram`,
-                `time_average`, `autocorrelation`, `section`, ... or your own `Observer`)
+    observe     names, each with a function of a State, or of a State and t (`energy`, `temperature`, `momentum(name)` or your own), or an observer
+                (`histogram`, `time_average`, `autocorrelation`, `section`, ... or your own `Observer`)
     every       steps between looks; about a hundred by default. Functions are also recorded at the start and at the end
     burn_in     steps made before anybody looks
-    until       names and standard errors: trajectories are added, up to `trajectories`, until each named error is small enough
+    until       names and standard errors: trajectories are added, up to `trajectories`, until each named error is small enough, and at least 30
     sweep       names of parameters and their values: extra first axes of every result, all run by one program and on the same noise
     path        a Wiener path instead of a seed: refined, shifted or bounded
     t0          the time at the start, where something depends on it
     on_failure  "exclude" leaves failed trajectories out from the failing step on and reports them; "raise" raises at the end
     block       trajectories advanced together, chosen by the size of the step if not given
-    mode        "lanes" (vector code over trajectories), "vmap", or "auto" by the size of the step
+    mode        the engine: "native" (machine code over trajectories), "xla", or "auto": native where it can
     devices     how many local devices share the work; all of them if not given
     keep_final  whether the last states are kept
+    first_trajectory  the number of the first one: a part of a run, to be put together with `merge`
+    continue_from     a result to go on from, instead of start, step, trajectories, seed and t0: on the same noise, at the time it ended
     progress    whether a bar is shown; on a terminal if not given
-    dry_run     print what the run would take (memory, disk, time) and return that plan instead of running
+    dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
     """
-    keep_programs()
-    path = chosen_path(seed, path)
-    asked = Ensemble.asked(
+    check_process()
+    asked = request(
         scheme,
         start,
-        path,
-        observe=observe,
         step=step,
         steps=steps,
         trajectories=trajectories,
+        seed=seed,
+        observe=observe,
         every=every,
         burn_in=burn_in,
         until=until,
         sweep=sweep,
+        path=path,
         t0=t0,
         on_failure=on_failure,
         block=block,
         mode=mode,
         devices=devices,
         keep_final=keep_final,
+        first_trajectory=first_trajectory,
+        continue_from=continue_from,
     )
-    plan = asked.plan()
-    if dry_run:
-        plan = asked.rehearsed(plan)
-        print(plan)
-        return plan
-    plan.check()
-    observables, final, outcome, times = asked.run(progress)
-    if outcome.failures and on_failure == "raise":
-        raise SimulationError(str(outcome))
-    return Result(times, observables, final, outcome, _provenance(asked, path, plan))
+    return perform(asked, progress=progress, dry_run=dry_run)
 
 
-def _provenance(asked: Ensemble, path: Wiener, plan: Plan) -> Provenance:
-    scheme = asked.scheme
-    return Provenance(
-        scheme=scheme.title,
-        space=str(scheme.space),
-        precision=scheme.system.precision,
-        step=asked.step,
-        steps=asked.steps,
-        every=asked.every,
-        trajectories=asked.trajectories,
-        t0=asked.t0,
-        seed=path.seed_number,
-        substeps=path.substeps,
-        shift=path.shifted_by,
-        bounded=path.bounded,
-        mode=plan.mode,
-        block=plan.block,
-        parameters=str(jax.tree.map(np.asarray, scheme.system.parameters)),
-        versions={name: version(name) for name in ("bismut", "jax", "numpy")},
-        burn_in=asked.burn_in,
-        sweep={name: values.tolist() for name, values in asked.axes.items()} or None,
-    )
+def perform(asked: Request, *, progress: bool | None = None, dry_run: bool = False) -> Any:
+    """The result of a request, or with `dry_run` its plan; refused if it does not fit into memory."""
+    keep_programs()
+    check_compiler()
+    needed = plan(asked)
+    needed.check()
+    return rehearsed(asked, needed) if dry_run else carry_out(asked, progress=progress)

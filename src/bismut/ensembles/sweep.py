@@ -3,9 +3,11 @@
     simulate(..., sweep={"temperature": [0.5, 1.0, 2.0]})      →      result.energy.mean  with axes (temperature, time)
 
 A name is a key of the system's parameters, or a number the scheme itself holds. Several names span a grid. All values see the same noise, so
-differences between them are differences of the system.
+differences between them are differences of the system. Starts are made for each value: where a mass is swept, momenta follow from the velocity that
+was given, or are drawn for that mass; a momentum that was given stays.
 """
 
+import re
 from collections.abc import Mapping
 from itertools import product
 from typing import Any
@@ -16,13 +18,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import DomainError, nearest
-from bismut.mechanics import Scheme
+from bismut.mechanics import Maxwell, Scheme, State
+from bismut.mechanics.scheme import again
+
+# Names of axes and arrays of reports, beside which a swept parameter stands as a further axis.
+AXES = frozenset(
+    [
+        *("time", "mean", "std", "stderr", "min", "max", "count", "trajectory", "lag", "level", "crossing", "block", "value", "missed"),
+        *("below", "above", "edges", "density", "counts", "quantile", "covariance", "correlation", "integrated_time", "effective_samples"),
+    ]
+)
+_STATES = re.compile(r"[qp]\d*")  # of last states and paths
 
 
 def grid(sweep: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
     """The swept values by name, each along a first axis."""
     axes = {name: np.asarray(values) for name, values in (sweep or {}).items()}
     for name, values in axes.items():
+        if name in AXES or _STATES.fullmatch(name):
+            raise DomainError(f"A parameter called {name!r} cannot be swept: results have an axis or an array of that name. Call it otherwise.")
         if values.ndim != 1 or not len(values):
             raise DomainError(f"sweep[{name!r}] must be a list of one or more numbers, but an array of shape {values.shape} came.")
     return axes
@@ -31,6 +45,13 @@ def grid(sweep: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
 def variants(scheme: Scheme, axes: dict[str, np.ndarray]) -> list[Scheme]:
     """The scheme with each combination of values, the last name varying fastest."""
     return [_changed(scheme, dict(zip(axes, values, strict=True))) for values in product(*axes.values())]
+
+
+def started(variant: Scheme, start: State | Maxwell) -> State | Maxwell:
+    """The start as the variant would make it: Maxwell momenta of its masses and, of a start made with velocity=, the momentum of that velocity."""
+    if isinstance(start, Maxwell):
+        return eqx.tree_at(lambda maxwell: maxwell.system, start, variant.system)
+    return again(start, variant)
 
 
 def _changed(scheme: Scheme, values: dict[str, Any]) -> Scheme:

@@ -8,22 +8,21 @@ the second part; the times, and so the states, then agree to round-off.)
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
-from bismut.ensembles.block import finite
-from bismut.ensembles.checks import check_start, check_step, chosen_path, count, one_start
+from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, one_start
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.errors import DomainError
-from bismut.flows import Solve, flow
+from bismut.flows import Solve, kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener, advance, words
+from bismut.programs import compiled
 from bismut.showing import brief
 from bismut.spaces import Point
+from bismut.tracing import traced
 
 
 class Trajectory(NamedTuple):
@@ -35,14 +34,19 @@ class Trajectory(NamedTuple):
     times: Float[Array, " records"]
     states: State
     solve: Solve
-    number: int
+    number: Any
     h: Float[Array, ""]
     failed: Int[Array, ""]
 
     def __repr__(self) -> str:
-        known = not isinstance(self.times, Tracer)
-        when = f", t = {float(self.times[0]):g} to {float(self.times[-1]):g}, {self.outcome!r}" if known else ""
-        return f"Trajectory({len(self.times)} states{when}; q={brief(self.q)}, p={brief(self.p)})"
+        shown = f"q={brief(self.q)}, p={brief(self.p)})"
+        if traced(self.times):
+            return f"Trajectory({self.times.shape[-1]} states; {shown}"
+        if self.times.ndim > 1:  # mapped over
+            *many, states = self.times.shape
+            failed = int(np.sum(np.asarray(self.failed) >= 0))
+            return f"Trajectory({' × '.join(map(str, many))} trajectories of {states} states, {failed} failed; {shown}"
+        return f"Trajectory({len(self.times)} states, t = {float(self.times[0]):g} to {float(self.times[-1]):g}, {self.outcome!r}; {shown}"
 
     @property
     def q(self) -> Point:
@@ -78,7 +82,7 @@ def trajectory(
     steps: int,
     every: int = 1,
     seed: int | None = None,
-    trajectory: int = 0,
+    trajectory: Any = 0,
     path: Wiener | None = None,
     t0: float = 0.0,
 ) -> Trajectory:
@@ -90,7 +94,9 @@ def trajectory(
     trajectory  which one, by its number: the same as that of a run of many
     t0          the time at the start
     """
+    check_process()
     check_step(step)
+    check_time(t0)
     steps, every = count(steps, "steps"), count(every, "every")
     if steps % every:
         raise DomainError(f"steps must be a multiple of every so that the last state is kept, but steps = {steps} and every = {every} came.")
@@ -98,29 +104,28 @@ def trajectory(
     state = one_start(start, path, trajectory, check_start(scheme, start))
     dtype = scheme.system.dtype
     h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)
-    states, solve, failed = _run(scheme, state, path, words(trajectory), h, begin, records=steps // every, every=every)
+    states, solve, failed = _run(scheme, state, path, words(trajectory), h, begin, steps // every, every)
     return Trajectory(begin + h * every * jnp.arange(steps // every + 1), states, solve, trajectory, h, failed)
 
 
-@eqx.filter_jit
-def _run(scheme: Scheme, state: State, path: Wiener, index, h, t0, *, records: int, every: int):
-    stepper, system = flow(scheme), scheme.system
+@compiled
+def _run(scheme: Scheme, state: State, path: Wiener, index, h, t0, records: int, every: int):
+    dtype = scheme.system.dtype
 
-    def one(carry, _):
-        state, k, failed, worst, solved, total = carry
-        dW = path.increment(index, k, scheme.channels, h, system.dtype)
-        t = t0 + h * (k[0].astype(system.dtype) + 2.0**32 * k[1].astype(system.dtype))
-        new, solve = stepper.advance(state, h, dW, t)
-        state = jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new)
-        lost = (failed < 0) & ~finite(state)
+    def one(now, _):
+        carry, k, failed, worst, solved, total = now
+        dW = path.increment(index, k, scheme.channels, h, dtype, clipped=scheme.clipped)
+        carry, solve = kernel.step(scheme, carry, h, dW, kernel.time(t0, h, k))
+        lost = (failed < 0) & ~kernel.finite(carry.state)
         failed = jnp.where(lost, k[0].astype(failed.dtype), failed)
         worst = jnp.where(lost | (failed < 0), jnp.maximum(worst, solve.residual), worst)
-        return (state, advance(k, 1), failed, worst, solved & solve.converged, total + solve.iterations), None
+        return (carry, advance(k, 1), failed, worst, solved & solve.converged, total + solve.iterations), None
 
-    def record(carry, _):
-        fresh = (*carry, jnp.zeros((), system.dtype), jnp.array(True), jnp.zeros((), int))
-        (state, k, failed, worst, solved, total), _ = jax.lax.scan(one, fresh, length=every)
-        return (state, k, failed), (state, Solve(worst, solved, total))
+    def record(now, _):
+        fresh = (*now, jnp.zeros((), dtype), jnp.array(True), jnp.zeros((), int))
+        (carry, k, failed, worst, solved, total), _ = jax.lax.scan(one, fresh, length=every)
+        return (carry, k, failed), (carry.state, Solve(worst, solved, total))
 
-    (_, _, failed), (states, solve) = jax.lax.scan(record, (state, words(0), jnp.full((), -1, int)), length=records)
+    begin = (kernel.begin(scheme, state, t0), words(0), jnp.full((), -1, int))
+    (_, _, failed), (states, solve) = jax.lax.scan(record, begin, length=records)
     return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), state, states), solve, failed

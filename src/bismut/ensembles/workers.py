@@ -16,18 +16,31 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_order(work: Callable[[Job], Found], jobs: Iterable[Job], workers: int) -> Iterator[Found]:
-    """work(job) for every job, in the order of the jobs.
+class Threads:
+    """An executor: threads of this process, which share compiled programs. Whoever waits long enough in machine code leaves the interpreter alone."""
 
-    No more than twice as many jobs as workers are begun ahead, so whoever has seen enough can stop and little is wasted.
-    """
-    jobs = iter(jobs)
-    pool = ThreadPoolExecutor(workers)
-    try:
-        ahead = deque(pool.submit(work, job) for job in islice(jobs, 2 * workers))
-        while ahead:
-            found = ahead.popleft().result()
-            ahead.extend(pool.submit(work, job) for job in islice(jobs, 1))
-            yield found
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    def __init__(self, workers: int | None = None):
+        self.workers = workers or cores()
+
+    def each(self, work: Callable[[Job], Found], jobs: Iterable[Job]) -> Iterator[Found]:
+        """work(job) for every job, in the order of the jobs.
+
+        No more than twice as many jobs as workers are begun ahead, so whoever has seen enough can stop and little is wasted.
+        """
+        jobs = iter(jobs)
+        first = list(islice(jobs, 2))
+        if self.workers == 1 or len(first) < 2:
+            for job in first:
+                yield work(job)
+            for job in jobs:
+                yield work(job)
+            return
+        pool = ThreadPoolExecutor(self.workers)
+        try:
+            ahead = deque(pool.submit(work, job) for job in (*first, *islice(jobs, 2 * self.workers - 2)))
+            while ahead:
+                found = ahead.popleft().result()
+                ahead.extend(pool.submit(work, job) for job in islice(jobs, 1))
+                yield found
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

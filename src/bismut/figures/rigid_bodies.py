@@ -89,7 +89,6 @@ def measure(method: str, system: System, bodies: int, trajectories: int, time: f
         trajectories=trajectories,
         seed=SEED,
         observe=observe,
-        mode="vmap",
         progress=False,
     )
     note(f"{NAMES[method]}, h = {step}, in the bath")

@@ -3,6 +3,8 @@
 from contextlib import contextmanager
 from typing import Any
 
+from bismut.errors import BismutError
+
 BLACK, BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, YELLOW = (
     "#000000",
     "#0072B2",
@@ -43,9 +45,20 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 
+def check_installed() -> None:
+    """Refuse to draw without matplotlib, before anything is computed for the picture."""
+    try:
+        import matplotlib  # noqa: F401
+    except ModuleNotFoundError as problem:
+        raise BismutError(
+            "Pictures need matplotlib, which is not installed here: pip install 'bismut[figures]', or pip install matplotlib."
+        ) from problem
+
+
 @contextmanager
 def styled():
     """matplotlib.pyplot with our settings and a backend that needs no screen."""
+    check_installed()
     import matplotlib
 
     with matplotlib.rc_context(_SETTINGS):

@@ -10,16 +10,16 @@ line through the logarithms.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DomainError
-from bismut.flows import flow
+from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener
+from bismut.programs import compiled
 from bismut.spaces import Space
 
 
@@ -31,19 +31,10 @@ class Convergence(NamedTuple):
     order: float
 
 
-@eqx.filter_jit
+@compiled
 def final_states(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m"], steps) -> State:
     """The states after a number of steps that is data: one program serves every step size."""
-    stepper, system = flow(scheme), scheme.system
-
-    def one(increments):
-        def step(k, state):
-            new, solve = stepper.advance(state, h, increments[k], h * k.astype(system.dtype))
-            return jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), new)
-
-        return jax.lax.fori_loop(0, steps, step, start)
-
-    return jax.vmap(one)(dW)
+    return jax.vmap(lambda increments: kernel.walk(scheme, start, h, increments, steps))(dW)
 
 
 def fine_increments(scheme: Scheme, path: Wiener, h: float, steps: int, trajectories: int) -> np.ndarray:
@@ -89,7 +80,7 @@ def convergence(
     return Convergence(steps, errors, float(np.polyfit(np.log(steps), np.log(errors), 1)[0]))
 
 
-@eqx.filter_jit
+@compiled
 def distance(space: Space, a: State, b: State):
     """Root mean square distance of two batches of states in (q, p)."""
 

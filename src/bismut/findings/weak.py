@@ -9,15 +9,15 @@ limit is what the order without noise and the strong order say, which are measur
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.findings.order import Convergence
-from bismut.flows import flow
+from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
+from bismut.programs import compiled
 
 MOST_CHANNELS = 40  # 2 (2m)² + 1 places; with more the weights, which are not all positive, cost digits as well
 _DIRECTIONS = 6  # in which averages are looked at
@@ -36,15 +36,11 @@ def places(d: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([np.zeros((1, d)), one, two]), weights
 
 
-@eqx.filter_jit
+@compiled
 def _advance(scheme: Scheme, states: State, h, dW: Float[Array, "n m"], t) -> State:
     """One step of many states, each with increments of its own; not a number where it was not solved."""
-
-    def one(state, increments):
-        new, solve = flow(scheme).advance(state, h, increments, t)
-        return jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), State(new.q, new.p))
-
-    return jax.vmap(one)(states, dW)
+    bare = lambda state: State(state.q, state.p)
+    return jax.vmap(lambda state, increments: bare(kernel.one_step(scheme, state, h, increments, t)))(states, dW)
 
 
 def weak_convergence(scheme: Scheme, state: State, steps: tuple[float, ...]) -> Convergence:

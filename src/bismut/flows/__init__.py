@@ -1,5 +1,6 @@
 """What follows from an action: steps, momenta and whole paths; and methods to compare with."""
 
+from bismut.flows import kernel
 from bismut.flows.comparison import EulerMaruyama, ImplicitEulerMaruyama, RungeKutta4
 from bismut.flows.flow import Advances, Flow, flow, remember, resume
 from bismut.flows.langevin import Langevin
@@ -30,6 +31,7 @@ __all__ = [
     "end_momenta",
     "euler_lagrange",
     "flow",
+    "kernel",
     "noether_momenta",
     "remember",
     "resume",

@@ -21,6 +21,7 @@ from bismut.mechanics.newton import Root
 from bismut.mechanics.saddle import Touches, saddle
 from bismut.mechanics.state import State
 from bismut.spaces import Point, Velocity
+from bismut.tracing import traced
 
 if TYPE_CHECKING:
     from bismut.mechanics.system import System
@@ -76,7 +77,10 @@ def jacobian(system: System, q: Point) -> Float[Array, "k n"]:
 
 def check_independent(system: System, q: Point) -> None:
     """Refuse a point where the constraints do not determine their multipliers; name the rows."""
-    G = np.asarray(jacobian(system, q))
+    slopes = jacobian(system, q)
+    if traced(slopes):
+        return
+    G = np.asarray(slopes)
     if not np.isfinite(G).all():
         rows = _rows(np.flatnonzero(~np.isfinite(G).all(1)))
         raise DegenerateError(f"The gradient of constraint {rows} is not finite at the start. A norm has none at 0: constrain |x|² instead of |x|.")
@@ -95,6 +99,8 @@ def check_independent(system: System, q: Point) -> None:
 
 def check_start(system: System, state: State, batch: tuple[int, ...]) -> None:
     """Refuse states that are off the surface or leaving it."""
+    if traced(state, system.parameters, system.constraint(jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state.q))):
+        return
     here, leaving = (lambda q, p: system.constraint(q)), (lambda q, p: rate(system, q, system.velocity(q, p)))
     for _ in batch:
         here, leaving = jax.vmap(here), jax.vmap(leaving)
@@ -113,15 +119,27 @@ def check_start(system: System, state: State, batch: tuple[int, ...]) -> None:
 
 
 def touches(system: System) -> Touches:
-    """Which components of a velocity each constraint feels: those that, replaced by 'not a number', make it one."""
+    """Which components of a velocity each constraint feels: those that, replaced by 'not a number', make it one.
+
+    Where parameters are traced, other numbers stand in for them; where the constraint closes over something traced, it may feel everything.
+    """
+    stand_in = jax.tree.map(lambda leaf: np.linspace(0.5, 1.5, leaf.size, dtype=leaf.dtype).reshape(leaf.shape), system.parameters)
+    system = system.with_parameters(stand_in) if traced(system.parameters) else system
+    with jax.ensure_compile_time_eval():
+        felt = _felt(system)
+    everything = tuple(range(system.space.dim))
+    return (everything,) * system.constraints if felt is None else tuple(tuple(map(int, np.flatnonzero(row))) for row in felt)
+
+
+def _felt(system: System) -> np.ndarray | None:
+    """Whether a constraint (row) feels a component (column); None where that depends on something traced."""
     space = system.space
     key = jax.random.key(0)
     somewhere = space.move(space.origin(system.dtype), space.unflatten(0.3 * jax.random.normal(key, (space.dim,), system.dtype)))
     poisoned = jax.vmap(lambda c: system.constraint(space.nudge(somewhere, space.unflatten(jnp.where(jnp.arange(space.dim) == c, jnp.nan, 0.0)))))
     missing, slope = jax.jit(lambda: (jnp.isnan(poisoned(jnp.arange(space.dim))).T, jacobian(system, somewhere)))()
     # A comparison with 'not a number' can hide a branch, so a derivative that is not zero counts as well.
-    felt = np.asarray(missing) | (np.asarray(slope) != 0)
-    return tuple(tuple(map(int, np.flatnonzero(row))) for row in felt)
+    return None if traced(missing, slope) else np.asarray(missing) | (np.asarray(slope) != 0)
 
 
 def _rows(indices) -> str:

@@ -25,8 +25,8 @@ class Quadratic:
     def __init__(self, space: Space, masses: Any):
         self.space, self.masses = space, masses
 
-    def __call__(self, q, v: Velocity):
-        del q
+    def __call__(self, q, v: Velocity, t=0.0, parameters: Any = None):
+        del q, t, parameters
         if isinstance(self.space, Power):
             return total(lambda v, masses: self.one(masses)(None, v), v, self.masses)
         if isinstance(self.space, Product):

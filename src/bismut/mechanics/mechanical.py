@@ -5,14 +5,17 @@ solves follow, and the mass is at hand for heat baths.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from bismut.blame import why
+from bismut.errors import ShapeError
 from bismut.mechanics.coefficients import coefficients
 from bismut.mechanics.kinetic import quadratic
-from bismut.mechanics.law import law
+from bismut.mechanics.law import Law, law
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
 from bismut.precision import real_type
@@ -39,33 +42,21 @@ def mechanical(
     potential: U(q), one number. noise, force, constraint, symmetries, parameters, precision: as for System.
     """
     dtype = real_type(precision)
-    # A zero of the dtype, not of Python, so that a system without a potential still has a derivative of the right type.
-    bare = potential if potential is not None else (lambda q: jnp.zeros((), dtype))
+    bare = potential if potential is not None else _Nothing(dtype)
     U = law("potential", bare, ("q",))
     assert U is not None
+    cells = None
     if callable(mass):
         inertia = law("mass", mass, ("q",))
         assert inertia is not None
-
-        cells = None
-
-        def of_matrix(q, v, t, parameters):
-            x = space.flatten(v)
-            return 0.5 * x @ inertia(q, t=t, parameters=parameters) @ x
-
-        kinetic = of_matrix
+        _check_matrix(space, inertia, parameters, dtype)
+        kinetic: Any = _OfMatrix(space, inertia)
     else:
         masses, cells = _masses(space, mass, dtype)
         kinetic = quadratic(space, masses)
-    T = law("kinetic", kinetic, ("q", "v"))
-    assert T is not None
-
-    def lagrangian(q, v, t, parameters):
-        return T(q, v, t=t, parameters=parameters) - U(q, t=t, parameters=parameters)
-
     return System(
         space,
-        lagrangian,
+        _Difference(kinetic, U),
         noise,
         force,
         symmetries,
@@ -76,6 +67,54 @@ def mechanical(
         cells=cells,
         precision=precision,
     )
+
+
+# Classes, not closures, so that a system can be pickled when the functions of its user can.
+
+
+@dataclass(frozen=True, eq=False)
+class _Nothing:
+    """U = 0, a zero of the dtype, not of Python, so that a system without a potential still has a derivative of the right type."""
+
+    dtype: Any
+
+    def __call__(self, q):
+        return jnp.zeros((), self.dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class _OfMatrix:
+    """T = ½ v·M(q)v."""
+
+    space: Space
+    mass: Law
+
+    def __call__(self, q, v, t, parameters):
+        x = self.space.flatten(v)
+        return 0.5 * x @ self.mass(q, t=t, parameters=parameters) @ x
+
+
+@dataclass(frozen=True, eq=False)
+class _Difference:
+    """L = T − U."""
+
+    kinetic: Any
+    potential: Law
+
+    def __call__(self, q, v, t, parameters):
+        return self.kinetic(q, v, t, parameters) - self.potential(q, t=t, parameters=parameters)
+
+
+def _check_matrix(space: Space, mass: Law, parameters: Any, dtype) -> None:
+    """Refuse a mass(q) that fails or is no matrix."""
+    n, one = sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(space.zero))), jnp.ones((), dtype)
+    try:
+        found = jax.eval_shape(lambda q: mass(q, t=one, parameters=parameters), space.origin(dtype))
+    except Exception as problem:
+        raise ShapeError(f"mass(q) fails on {space}: {why(problem)}.") from problem
+    if getattr(found, "shape", None) != (n, n):
+        came = f"shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
+        raise ShapeError(f"mass(q) must return the matrix ({n}, {n}) of the kinetic energy on {space}, but it returned {came}.")
 
 
 def _masses(space: Space, mass, dtype) -> tuple[list, tuple[int, ...]]:

@@ -9,11 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.blame import why
 from bismut.errors import BismutError, DegenerateError, ShapeError
 from bismut.mechanics.law import Law
 from bismut.mechanics.symmetry import Symmetry
 from bismut.precision import cast
 from bismut.spaces import Point, Velocity
+from bismut.tracing import traced
 
 if TYPE_CHECKING:
     from bismut.mechanics.system import System
@@ -43,19 +45,21 @@ def _shape_of(system: System, function: Law, *arguments):
         raise
     except Exception as problem:
         shapes = ", ".join(str(jax.tree.map(jnp.shape, a)) for a in arguments)
-        raise ShapeError(f"{function.name} fails when called with arrays of shapes {shapes} on {system.space}: {problem}") from problem
+        raise ShapeError(f"{function.name} fails when called with arrays of shapes {shapes} on {system.space}: {why(problem)}.") from problem
     return out.shape if hasattr(out, "shape") else f"a {type(out).__name__}"
 
 
 def check(system: System) -> None:
     """Refuse functions that return something else than they should, and a degenerate Lagrangian."""
     q, v = system.space.origin(system.dtype), system.space.zero(system.dtype)
-    for function, arguments in ((system._lagrangian, (q, v)), (system._potential, (q,))):
+    # What the user wrote comes first: a Lagrangian made from a potential fails with it.
+    for function, arguments in ((system._potential, (q,)), (system._kinetic, (q, v)), (system._lagrangian, (q, v))):
         if function is None:
             continue
         shape = _shape_of(system, function, *arguments)
         if shape != ():
-            raise ShapeError(f"{function.name} must return one number, but it returned {shape}. Sum over components: v @ v, jnp.sum(...).")
+            came = f"shape {shape}" if isinstance(shape, tuple) else shape
+            raise ShapeError(f"{function.name} must return one number, but it returned {came}. Sum over components: v @ v, jnp.sum(...).")
     if system._force is not None:
         _shape_of(system, system._force, q, v)
         got = jax.eval_shape(lambda: system.force(q, v))
@@ -98,7 +102,10 @@ def _check_regular(system: System) -> None:
         key = jax.random.key(seed)
         q = cast(system.space.random(key), system.dtype)
         v = system.space.unflatten(0.1 * jax.random.normal(key, (system.space.dim,), system.dtype))
-        hessian = np.asarray(system.mass(q, v))
+        mass = system.mass(q, v)
+        if traced(mass):
+            return
+        hessian = np.asarray(mass)
         if not np.isfinite(hessian).all():
             return  # outside the domain of L; the start state is checked instead
         values = np.linalg.svd(hessian, compute_uv=False)

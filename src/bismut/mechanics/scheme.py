@@ -3,6 +3,7 @@
 Claims are data. `verify` measures them, and the documentation quotes the measurement.
 """
 
+import weakref
 from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,6 +21,7 @@ from bismut.noise import Index, Stream, Wiener
 from bismut.precision import cast
 from bismut.showing import brief, table
 from bismut.spaces import Point, Space, Velocity, add
+from bismut.tracing import traced
 
 
 class Claims(NamedTuple):
@@ -55,7 +57,13 @@ class Scheme(eqx.Module):
 
     @property
     def channels(self) -> int:
+        """How many normals a step needs."""
         return self.system.channels
+
+    @property
+    def clipped(self) -> int:
+        """How many of them, counted from the first, a bounded path bounds: those that an implicit step sees."""
+        return self.channels
 
     @property
     def title(self) -> str:
@@ -78,8 +86,8 @@ class Scheme(eqx.Module):
         *,
         velocity: Velocity | None = None,
         momentum: Velocity | None = None,
-        temperature: float | None = None,
-        t: float = 0.0,
+        temperature: Any = None,
+        t: Any = 0.0,
         project: bool = False,
         ledger: bool = False,
     ) -> "State | Maxwell":
@@ -111,9 +119,11 @@ class Scheme(eqx.Module):
         for _ in full:
             legendre = jax.vmap(legendre)
         p = legendre(q, vector)
-        if not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(p)):
+        if not traced(p) and not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(p)):
             raise DegenerateError("∂L/∂v is not finite at the start: the velocity lies outside the domain of the Lagrangian.")
-        return self._along_constraints(State(q, p, self._books(ledger, full)), full, project, t)
+        state = self._along_constraints(State(q, p, self._books(ledger, full)), full, project, t)
+        _remember(state, {"q": q, "velocity": vector, "t": t, "project": project, "ledger": ledger})
+        return state
 
     def _books(self, wanted: bool, batch: tuple[int, ...]) -> Ledger | None:
         return blank_ledger(self.system.dtype, batch) if wanted else None
@@ -123,11 +133,15 @@ class Scheme(eqx.Module):
         if not system.constraints or not wanted:
             return q
         holonomic.check_independent(system, jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], q))
-        find = lambda q: holonomic.nearest_point(system, q)
+
+        def find(q):
+            point, root = holonomic.nearest_point(system, q)
+            return jax.tree.map(lambda leaf: jnp.where(root.converged, leaf, jnp.nan), point), root.converged
+
         for _ in batch:
             find = jax.vmap(find)
-        point, root = jax.jit(find)(q)
-        if not np.asarray(root.converged).all():
+        point, converged = jax.jit(find)(q)
+        if not traced(converged) and not np.asarray(converged).all():
             raise DomainError("No point with g = 0 was found near start.q. Give one that is closer to the constraints.")
         return point
 
@@ -144,6 +158,20 @@ class Scheme(eqx.Module):
         return state
 
 
+_MADE: dict[int, tuple[weakref.ref, dict[str, Any]]] = {}  # how starts that are still there were made; a state itself is nothing but its arrays
+
+
+def _remember(start: State, made: dict[str, Any]) -> None:
+    number = id(start)
+    _MADE[number] = weakref.ref(start, lambda _: _MADE.pop(number, None)), made
+
+
+def again(start: State, scheme: Scheme) -> "State | Maxwell":
+    """The start made once more for another scheme, if it was made from a velocity; a momentum stays what it is."""
+    known, made = _MADE.get(id(start), (lambda: None, {}))
+    return scheme.start(**made) if known() is start else start
+
+
 class Maxwell(eqx.Module):
     """Starts at points q with momenta from exp(−H/kT), one draw per trajectory: p = ∂L/∂v(q, 0) + √(kT M) z."""
 
@@ -153,7 +181,7 @@ class Maxwell(eqx.Module):
     ledger: bool = eqx.field(static=True)
 
     def __init__(self, system: System, q: Point, temperature, ledger: bool = False):
-        if np.shape(temperature) != () or not np.isfinite(temperature) or temperature <= 0:
+        if np.shape(temperature) != () or (not traced(temperature) and not 0 < temperature < np.inf):
             raise DomainError(f"temperature must be positive and finite, one number kT, but {temperature} came.")
         if not system.quadratic:
             raise BismutError("Maxwell momenta need a kinetic energy that is quadratic in the velocity. Give momentum= instead.")
@@ -173,7 +201,11 @@ class Maxwell(eqx.Module):
         p = add(system.momentum(q, system.space.zero(system.dtype)), spread)
         # The projection of a Maxwell momentum is one for the motion on the surface.
         p = holonomic.project(system, q, p)[0] if system.constraints else p
-        return State(q, p, blank_ledger(system.dtype) if self.ledger else None)
+        return State(q, p, self.books)
+
+    @property
+    def books(self) -> Ledger | None:
+        return blank_ledger(self.system.dtype) if self.ledger else None
 
 
 def _at_rest(system: System, q: Point) -> tuple[State, tuple[int, ...]]:

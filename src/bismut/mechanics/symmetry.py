@@ -33,37 +33,58 @@ class Symmetry:
         return values[0] if self.single else jnp.stack(values)
 
 
+@dataclass(frozen=True)
+class _Own:
+    """An action that does not ask for the space."""
+
+    generator: Callable[[Point], Velocity]
+
+    def __call__(self, space: Space, q: Point) -> Velocity:
+        return self.generator(q)
+
+
+@dataclass(frozen=True)
+class _Verb:
+    """An action that every space knows by its name."""
+
+    verb: str
+    along: Axis
+
+    def __call__(self, space: Space, q: Point) -> Velocity:
+        return getattr(space, self.verb)(q, self.along)
+
+
 def symmetry(generator: Callable[[Point], Velocity], words: str = "own action") -> Symmetry:
     """Your own infinitesimal action: `generator` takes q to the velocity ξ_Q(q); `words` say what it is."""
-    return Symmetry((lambda space, q: generator(q),), words)
+    return Symmetry((_Own(generator),), words)
 
 
 def translation(direction: Axis) -> Symmetry:
     """Shift everything along `direction`, fixed in space; its momentum map is the momentum in that direction."""
     direction = _axis(direction)
-    return Symmetry((lambda space, q: space.translation(q, direction),), f"translation along {direction}")
+    return Symmetry((_Verb("translation", direction),), f"translation along {direction}")
 
 
 def translations(n: int = 3) -> Symmetry:
     """Shifts along all n coordinate axes; the momentum map is the total momentum."""
-    return Symmetry(tuple((lambda space, q, e=e: space.translation(q, e)) for e in _basis(n)), "all translations", single=False)
+    return Symmetry(tuple(_Verb("translation", e) for e in _basis(n)), "all translations", single=False)
 
 
 def left_rotation(axis: Axis) -> Symmetry:
     """Turn everything about `axis` through the origin, fixed in space (a number in the plane); its momentum map is the angular momentum about it."""
     axis = _axis(axis)
-    return Symmetry((lambda space, q: space.left_rotation(q, axis),), f"rotation about {axis}")
+    return Symmetry((_Verb("left_rotation", axis),), f"rotation about {axis}")
 
 
 def left_rotations() -> Symmetry:
     """Turns about all three axes of space; the momentum map is the total angular momentum."""
-    return Symmetry(tuple((lambda space, q, e=e: space.left_rotation(q, e)) for e in _basis(3)), "all rotations", single=False)
+    return Symmetry(tuple(_Verb("left_rotation", e) for e in _basis(3)), "all rotations", single=False)
 
 
 def right_rotation(axis: Axis) -> Symmetry:
     """Turn each body about `axis`, fixed in it, as for a body with two equal moments of inertia."""
     axis = _axis(axis)
-    return Symmetry((lambda space, q: space.right_rotation(q, axis),), f"rotation about the body axis {axis}")
+    return Symmetry((_Verb("right_rotation", axis),), f"rotation about the body axis {axis}")
 
 
 def _axis(axis: Axis) -> Axis:

@@ -97,7 +97,9 @@ class System(eqx.Module):
         self._cells = cells
         self.channels = refusals.count(self, "noise", self._noise, channels or 0, channels)
         self.constraints = refusals.count(self, "constraint", self._constraint, 0, None)
-        self.touches = holonomic.touches(self) if self.constraints else ()
+        self.touches = ()
+        if self.constraints:
+            self.touches = holonomic.touches(self)
         refusals.check(self)
 
     # What the user wrote.

@@ -10,7 +10,8 @@ steps of one channel, so a loop over steps draws every fourth time and wastes no
     refinement   a path with substeps = n sums n fine increments a step: step h with n substeps and step h/n with 1 see one Brownian path
     shift        path.shift(s) is the path seen from step s on, the base flow θ_s of the paper: shift(s).shift(t) = shift(s + t)
     bounded      |ζ| ≤ A_h = √(4 max(|ln h|, 1)), so that an implicit step exists almost surely; the change is below the order of the schemes. The
-                 bound is that of the step taken, so a bounded coarse increment is not a sum of bounded fine ones
+                 bound is that of the step taken, so a bounded coarse increment is not a sum of bounded fine ones. Only the first `clipped`
+                 channels are bounded, those that an implicit step sees: a scheme says how many (`scheme.clipped`)
 """
 
 from enum import IntEnum
@@ -21,18 +22,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Complex, Float, UInt32
+from jaxtyping import Array, Float, UInt32
 
 from bismut.errors import DomainError
-from bismut.loops import apart
 from bismut.noise.gaussian import two_normals
 from bismut.noise.threefry import threefry
 
 PER_BLOCK = 4  # steps served by one block of the generator
 
 Index = tuple[UInt32[Array, "..."], UInt32[Array, "..."]]  # a 64-bit counter as (low, high) words, which exist without x64 too
-
-Pairs = tuple[Complex[Array, "m ..."], Complex[Array, "m ..."]]  # four normals: (first, second) and (third, fourth) as complex numbers
 
 
 class Stream(IntEnum):
@@ -42,8 +40,12 @@ class Stream(IntEnum):
     start = 1
 
 
-def words(index: int | np.ndarray) -> Index:
+def words(index: Any) -> Index:
     """A non-negative 64-bit index (or an array of them) as a pair of 32-bit words."""
+    if isinstance(index, Tracer):
+        wide = jnp.asarray(index, jnp.uint64 if index.dtype.itemsize > 4 else jnp.uint32)
+        high = (wide >> np.uint64(32)).astype(jnp.uint32) if wide.dtype == jnp.uint64 else jnp.zeros_like(wide)
+        return wide.astype(jnp.uint32), high
     value = np.asarray(index, np.uint64)
     return jnp.asarray((value & 0xFFFFFFFF).astype(np.uint32)), jnp.asarray((value >> np.uint64(32)).astype(np.uint32))
 
@@ -85,9 +87,10 @@ class Wiener(eqx.Module):
 
     def shift(self, steps: Any) -> "Wiener":
         """θ_s: the path as seen from step s on."""
-        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+        if not isinstance(steps, Tracer) and (isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0):
             raise DomainError(f"A path is shifted by a whole number of steps ≥ 0, but {steps!r} came.")
-        return eqx.tree_at(lambda path: path.offset, self, words(self.shifted_by + int(steps)))
+        low, high = advance(self.offset, words(steps)[0])
+        return eqx.tree_at(lambda path: path.offset, self, (low, high + words(steps)[1]))
 
     @property
     def seed_number(self) -> int:
@@ -100,36 +103,65 @@ class Wiener(eqx.Module):
         return (int(self.offset[1]) << 32) + int(self.offset[0])
 
     def increment(
-        self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, stream: Stream = Stream.increment
+        self,
+        trajectory: Index,
+        step: Index,
+        channels: int,
+        h,
+        dtype: Any = float,
+        stream: Stream = Stream.increment,
+        clipped: int | None = None,
     ) -> Float[Array, "... m"]:
         """ΔW of one step, for one trajectory or an array of them; the channels are the last axis."""
         if self.substeps == 1:
-            block = self.block(trajectory, step, channels, dtype, stream)
-            return jnp.moveaxis(self.scaled(pick(block, self.position(step)), h), 0, -1)
-        return jnp.moveaxis(self.scaled(self.sums(trajectory, step, channels, dtype, stream), h), 0, -1)
+            normals = pick(self.block(trajectory, step, channels, dtype, stream), self.position(step))
+        else:
+            normals = self.sums(trajectory, step, channels, dtype, stream)
+        return jnp.moveaxis(self.scaled(normals, h, clipped), 0, -1)
 
-    def increments(self, trajectory: Any, steps: int, channels: int, h: Any, dtype: Any = float) -> Float[Array, "steps ... m"]:
+    def increments(
+        self, trajectory: Any, steps: int, channels: int, h: Any, dtype: Any = float, clipped: int | None = None
+    ) -> Float[Array, "steps ... m"]:
         """ΔW of the first steps of one trajectory, given by its number, or of an array of them; one row a step."""
-        return _increments(self, words(trajectory), jnp.arange(steps, dtype=jnp.uint32), channels, jnp.asarray(h, dtype), np.dtype(dtype).name)
+        numbers = jnp.arange(steps, dtype=jnp.uint32)
+        return _increments(self, words(trajectory), numbers, channels, jnp.asarray(h, dtype), np.dtype(dtype).name, clipped)
+
+    @property
+    def per(self) -> int:
+        """How many steps one draw serves."""
+        return PER_BLOCK if self.substeps == 1 else 1
+
+    def draw(self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, clipped: int | None = None) -> Float[Array, "per m"]:
+        """ΔW of all steps that share a draw with this one, for one trajectory; the place of the first step of a run in its draw is `phase`."""
+        if self.substeps > 1:
+            return self.scaled(self.sums(trajectory, step, channels, dtype), h, clipped)[None]
+        return jnp.moveaxis(self.scaled(jnp.moveaxis(self.block(trajectory, step, channels, dtype), 1, 0), h, clipped), 0, 1)
+
+    @property
+    def phase(self) -> int:
+        """The place of step 0 in its draw."""
+        return self.shifted_by % self.per
 
     def normals(self, trajectory: Index, count: int, stream: Stream, dtype: Any = float) -> Float[Array, "... count"]:
         """Standard normals that belong to a trajectory but to no step; refinement and shifts leave them alone."""
-        return jnp.moveaxis(pick(_block(self.seed, trajectory, words(0), count, dtype, stream), 0), 0, -1)
+        return jnp.moveaxis(_block(self.seed, trajectory, words(0), count, dtype, stream)[0], 0, -1)
 
-    def block(self, trajectory: Index, step: Index, channels: int, dtype: Any = float, stream: Stream = Stream.increment) -> Pairs:
-        """The normals of the four steps that share a block with this one, to be had with `pick` at `position(step)`."""
+    def block(
+        self, trajectory: Index, step: Index, channels: int, dtype: Any = float, stream: Stream = Stream.increment
+    ) -> Float[Array, "four m ..."]:
+        """The normals of the four steps that share a block of the generator with this one, which stands at `position(step)`."""
         return _block(self.seed, trajectory, self._shifted(step), channels, dtype, stream)
 
     def position(self, step: Index) -> UInt32[Array, ""]:
         """The place of a step within its block."""
         return self._shifted(step)[0] % PER_BLOCK
 
-    def scaled(self, normals: Float[Array, "..."], h) -> Float[Array, "..."]:
-        """√h ζ, with ζ bounded if the path is."""
+    def scaled(self, normals: Float[Array, "m ..."], h, clipped: int | None = None) -> Float[Array, "m ..."]:
+        """√h ζ; if the path is bounded, with the first `clipped` channels of ζ bounded, or all of them."""
         h = jnp.asarray(h, normals.dtype)
         if self.bounded:
             limit = jnp.sqrt(4 * jnp.maximum(jnp.abs(jnp.log(h)), 1.0))
-            normals = jnp.clip(normals, -limit, limit)
+            normals = jnp.concatenate([jnp.clip(normals[:clipped], -limit, limit), normals[len(normals) if clipped is None else clipped :]])
         return jnp.sqrt(h) * normals
 
     def _shifted(self, step: Index) -> Index:
@@ -146,9 +178,8 @@ class Wiener(eqx.Module):
 
         def add_block(j, total):
             fine = advance(first, (PER_BLOCK * j).astype(jnp.uint32))
-            first_two, last_two = _block(self.seed, trajectory, fine, channels, dtype, stream)
-            pairs = first_two + last_two
-            return total + (pairs.real + pairs.imag)
+            a, b, c, d = _block(self.seed, trajectory, fine, channels, dtype, stream)
+            return total + ((a + c) + (b + d))
 
         zero = jnp.zeros((channels, *jnp.shape(trajectory[0])), dtype)
         whole = self.substeps % PER_BLOCK == 0
@@ -157,41 +188,22 @@ class Wiener(eqx.Module):
 
 
 @eqx.filter_jit
-def _increments(path: Wiener, trajectory: Index, steps: UInt32[Array, " steps"], channels: int, h, dtype: str) -> Float[Array, "steps ... m"]:
-    return jax.vmap(lambda k: path.increment(trajectory, (k, jnp.zeros_like(k)), channels, h, dtype))(steps)
+def _increments(path: Wiener, trajectory: Index, steps: UInt32[Array, " steps"], channels: int, h, dtype: str, clipped: int | None):
+    return jax.vmap(lambda k: path.increment(trajectory, (k, jnp.zeros_like(k)), channels, h, dtype, clipped=clipped))(steps)
 
 
-def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Pairs:
+def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Float[Array, "four m ..."]:
     low, high = (step[0] >> np.uint32(2)) | (step[1] << np.uint32(30)), step[1] >> np.uint32(2)
     channel = jnp.arange(channels, dtype=jnp.uint32).reshape(channels, *[1] * jnp.ndim(trajectory[0]))
     key = (seed[0], seed[1], high, jnp.uint32(stream))
-    counter = (trajectory[0][None], trajectory[1][None], low, channel)
-    if np.dtype(dtype) != np.float64:
-        a, b, c, d = threefry(key, counter)
-        return jax.lax.complex(*two_normals(a, b, dtype)), jax.lax.complex(*two_normals(c, d, dtype))
-    # A compiled loop has one output, and a second one would draw everything again. So four words travel as one complex number, and so do two normals:
-    # one loop for the generator and one for each pair (measured: 277 instead of 221 M normals/s).
-    four = apart(lambda key, counter: _packed(*threefry(key, counter)), key, counter)
-    return apart(lambda z: jax.lax.complex(*two_normals(*_words(z.real), dtype)), four), apart(
-        lambda z: jax.lax.complex(*two_normals(*_words(z.imag), dtype)), four
-    )
+    a, b, c, d = threefry(key, (trajectory[0][None], trajectory[1][None], low, channel))
+    return jnp.stack([*two_normals(a, b, dtype), *two_normals(c, d, dtype)])
 
 
-def _packed(a, b, c, d) -> Complex[Array, "..."]:
-    """Four words as the bits of one complex number; nothing is ever computed with it."""
-    join = lambda high, low: jax.lax.bitcast_convert_type((high.astype(jnp.uint64) << np.uint64(32)) | low.astype(jnp.uint64), jnp.float64)
-    return jax.lax.complex(join(a, b), join(c, d))
-
-
-def _words(bits: Float[Array, "..."]) -> tuple[UInt32[Array, "..."], UInt32[Array, "..."]]:
-    both = jax.lax.bitcast_convert_type(bits, jnp.uint64)
-    return (both >> np.uint64(32)).astype(jnp.uint32), both.astype(jnp.uint32)
-
-
-def pick(block: Pairs, position) -> Float[Array, "m ..."]:
+def pick(block: Float[Array, "four m ..."], position) -> Float[Array, "m ..."]:
     """The normals at one of the four positions of a block."""
-    pair = jnp.where(position < 2, block[0], block[1])
-    return jnp.where(position % 2 == 0, pair.real, pair.imag)
+    first, second, third, fourth = block
+    return jnp.where(position < 2, jnp.where(position == 0, first, second), jnp.where(position == 2, third, fourth))
 
 
 def _times(index: Index, n: int) -> Index:

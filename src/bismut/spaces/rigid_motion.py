@@ -20,6 +20,7 @@ from bismut.errors import DomainError, ShapeError
 from bismut.spaces import rotation, series
 from bismut.spaces.rotation import SO3, cross, known, name_of
 from bismut.spaces.space import Group
+from bismut.tracing import traced
 
 
 class _RigidMotion(Group):
@@ -67,7 +68,7 @@ class _RigidMotion(Group):
         want = (*batch, jax.eval_shape(self.origin)[1].shape[0])
         if np.shape(q[1]) != want:
             raise ShapeError(f"{name}[1] has shape {np.shape(q[1])}, but the position that belongs to {name}[0] has shape {want}.")
-        if not np.isfinite(np.asarray(q[1])).all():
+        if not traced(q[1]) and not np.isfinite(np.asarray(q[1])).all():
             raise DomainError(f"{name}[1] holds values that are not finite.")
         return batch
 

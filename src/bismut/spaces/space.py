@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 
 from bismut.errors import DomainError, ShapeError
 from bismut.showing import table
+from bismut.tracing import traced
 
 if TYPE_CHECKING:
     from bismut.spaces.product import Power, Product
@@ -178,6 +179,8 @@ class Space:
         if shape[len(shape) - len(want) :] != want:
             advice = self.hint(shape)
             raise ShapeError(f"{name} has shape {shape}, but {self} works with {self.points_are} {want}.{' ' + advice if advice else ''}")
+        if traced(q):
+            return shape[: len(shape) - len(want)]
         value = np.asarray(q)
         if not np.isfinite(value).all():
             raise DomainError(f"{name} holds values that are not finite. {self} needs numbers: {_excerpt(value)}")
@@ -202,7 +205,7 @@ class Space:
             here = shape[: len(shape) - len(expected.shape)]
             if shape[len(here) :] != expected.shape or (batch is not None and here != batch):
                 raise ShapeError(f"{name} has shape {shape}, but on {self} it has shape {expected.shape}, with the same leading axes everywhere.")
-            if not np.isfinite(np.asarray(leaf)).all():
+            if not traced(leaf) and not np.isfinite(np.asarray(leaf)).all():
                 raise DomainError(f"{name} holds values that are not finite: {_excerpt(np.asarray(leaf))}")
             batch = here
         return batch or ()

@@ -1,72 +1,157 @@
-"""Results on disk: one folder in Zarr format, read back as a labelled tree.
+"""Results on disk: `save` and `load`.
 
-The tree has a group per observable with the variables mean, std, stderr, min, max and count over time, a group `final` with the last states, and
-attributes that say how the run was made and how it ended. Nothing in it is executable.
+The tree has a group per observer with its arrays (mean, std, stderr, min, max, count over time, ...), in the order in which they were asked for; a
+group `final` with the last states; a group `outcome` with what failed; and attributes that say how the run was made and how it ended.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
+import platform
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 
 from bismut.ensembles import Result
-from bismut.errors import BismutError
+from bismut.ensembles.outcome import Failure
+from bismut.errors import StoreError, WriteError
+from bismut.store.arrays import Group, Labelled, safe
+from bismut.store.claim import claim
+from bismut.store.layout import PROVENANCE, SCHEMA, STATISTICS
+from bismut.store.manifest import MANIFEST, plain_json
+from bismut.store.reading import open_run
+from bismut.store.run import Run
+from bismut.store.tree import group_of, tree_of
 
 if TYPE_CHECKING:
     import xarray
 
-SCHEMA = 1  # raised when a reader of an older file would misread a newer one
-
 
 def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a result to a folder, and return its path. An existing one is replaced only with overwrite=True, once the new one is complete."""
+    """Write a result to a folder, and return its path.
+
+    An existing result is replaced only with overwrite=True, and only once the new one is complete; anything else is never replaced. Where writing
+    fails, the result goes to a temporary folder: a warning says so, and the path of that one is returned.
+    """
     path = Path(path)
-    if path.exists() and not overwrite:
-        raise BismutError(f"{path} exists already. Choose another name, or save(..., overwrite=True).")
-    part = path.with_name(path.name + ".part")
-    if part.exists():
-        shutil.rmtree(part)
-    _tree(result).to_zarr(part, mode="w", consolidated=False)
-    if path.exists():
-        shutil.rmtree(path)
-    part.rename(path)
-    return path
+    try:
+        return _save(result, path, overwrite)
+    except WriteError as problem:
+        kept = elsewhere(path, problem, lambda other: _save(result, other, False))
+        warnings.warn(f"{problem} The result is kept in {kept} instead.", RuntimeWarning, stacklevel=2)
+        return kept
+
+
+def _save(result: Result, path: Path, overwrite: bool) -> Path:
+    with claim(path, asked=asked_of(result), overwrite=overwrite) as run:
+        return keep_result(run, result, {})
+
+
+def keep_result(run: Run, result: Result, said: dict[str, Any]) -> Path:
+    """Commit a result and end its run; `said` goes into its provenance."""
+    made = provenance(result) | said
+    state = "interrupted" if result.outcome.interrupted else "complete"
+    return run.finish(state, done=done_of(result), results=group(result), documents={PROVENANCE: plain_json(made, indent=1) + "\n"})
+
+
+def elsewhere(path: Path, problem: WriteError, write: Callable[[Path], Path]) -> Path:
+    """Write to the first other place that takes it: the folder for temporary files, the present one, or the user's own."""
+    for base in (tempfile.gettempdir, Path.cwd, Path.home):
+        try:
+            return write(Path(tempfile.mkdtemp(prefix="bismut-", dir=base())) / safe(path.name))
+        except (OSError, RuntimeError, WriteError):  # no such place, or no room there either
+            continue
+    raise problem
 
 
 def load(path: str | Path) -> xarray.DataTree:
-    """The labelled tree of a saved result; the mean energy over time is load(path)["energy"]["mean"]."""
-    import xarray
+    """The labelled tree of a saved result or a run; the mean energy over time is load(path)["energy"]["mean"].
 
+    Numbers are read when they are used, and compared with their checksums: what is missing or altered is an error that says where. Of a run that is
+    not complete a warning tells how far it came, and so does load(path).attrs["state"].
+    """
     path = Path(path)
-    if not path.is_dir():
-        raise BismutError(f"There is no result at {path}. A result is a folder written by bismut.save.")
-    tree = xarray.open_datatree(path, engine="zarr", consolidated=False)  # pyright: ignore[reportArgumentType]
-    if tree.attrs.get("bismut_schema") != SCHEMA:
-        raise BismutError(f"{path} is not a result of this version: schema {tree.attrs.get('bismut_schema')} came, {SCHEMA} was wanted.")
+    if path.name == STATISTICS and (path.parent / MANIFEST).is_file():
+        path = path.parent  # where plain xarray finds the tree
+    run = open_run(path)
+    problems = [str(problem) for key in run.parts.get(STATISTICS, (0, {}))[1] if (problem := run.absent(STATISTICS, key))]
+    if problems:
+        raise StoreError("\n".join(problems))
+    tree = tree_of(run.results())
+    tree.attrs |= {"state": run.state, "asked": run.asked, "done": run.done}
+    if run.state != "complete":
+        warnings.warn(f"{path} is not complete: {run}.", stacklevel=2)
     return tree
 
 
-def _tree(result: Result) -> xarray.DataTree:
-    import xarray
+def asked_of(result: Result) -> dict[str, Any]:
+    made = result.provenance
+    return {"trajectories": made.trajectories, "steps": made.steps}
 
-    groups = {f"/{name}": report.dataset().assign_attrs(words=report.words) for name, report in result.observables.items()}
-    leaves = {"q": jax.tree.leaves(result.final.q), "p": jax.tree.leaves(result.final.p)} if result.final is not None else {}
-    swept = result.provenance.sweep or {}
-    lead = (*swept, "trajectory")
-    final = {
-        f"{letter}{i}": ((*lead, *(f"{letter}{i}_{axis}" for axis in range(leaf.ndim - len(lead)))), leaf)
-        for letter, parts in leaves.items()
-        for i, leaf in enumerate(parts)
+
+def done_of(result: Result) -> dict[str, Any]:
+    """How many trajectories and steps were made; of a sweep for each variant, if they differ."""
+    made = result.provenance
+    trajectories, steps = (getattr(made, name, None) for name in ("trajectories_run", "steps_run"))
+    return {
+        "trajectories": result.outcome.trajectories if trajectories is None else np.asarray(trajectories).tolist(),
+        "steps": made.steps if steps is None else steps,
     }
+
+
+def provenance(result: Result) -> dict[str, Any]:
+    """How a result was made and how it ended."""
+    outcome = result.outcome
+    return {
+        "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "seed": result.provenance.seed,
+        "machine": {"system": platform.platform(), "processor": platform.machine()},
+        "outcome": {
+            "words": str(outcome),
+            "trajectories": outcome.trajectories,
+            "failed": [failure._asdict() for failure in outcome.failures],
+            "stopped": outcome.stopped,
+        },
+        "run": asdict(result.provenance),
+    }
+
+
+def group(result: Result) -> Group:
+    """A result as a group to be stored."""
+    observed = {}
+    for name, report in result.observables.items():
+        arrays, attributes = group_of(report.dataset())
+        observed[name] = Group(arrays, {**attributes, "words": report.words})
     attributes = {
         "bismut_schema": SCHEMA,
-        "provenance": json.dumps(asdict(result.provenance)),
+        "provenance": plain_json(asdict(result.provenance)),
         "outcome": str(result.outcome),
         "failed_trajectories": [failure.trajectory for failure in result.outcome.failures],
     }
-    return xarray.DataTree.from_dict({"/": xarray.Dataset(attrs=attributes), "/final": xarray.Dataset(final, swept if final else {}), **groups})
+    return Group({**observed, "final": _final(result), "outcome": _failures(result)}, attributes)
+
+
+def _final(result: Result) -> Group:
+    """The last states: q0, q1, ... and p0, p1, ... for the arrays that points and momenta are made of."""
+    if result.final is None:
+        return Group({})
+    swept = result.provenance.sweep or {}
+    lead = (*swept, "trajectory")
+    arrays: dict[str, Any] = {}
+    for letter, state in (("q", result.final.q), ("p", result.final.p)):
+        for i, leaf in enumerate(map(np.asarray, jax.tree.leaves(state))):
+            arrays[f"{letter}{i}"] = Labelled((*lead, *(f"{letter}{i}_{axis}" for axis in range(leaf.ndim - len(lead)))), leaf)
+    return Group(arrays | {name: Labelled((name,), np.asarray(values)) for name, values in swept.items()})
+
+
+def _failures(result: Result) -> Group:
+    """What failed, a row for each failure."""
+    failures = result.outcome.failures
+    columns = zip(*failures, strict=True) if failures else [np.zeros(0, kind) for kind in Failure.__annotations__.values()]
+    return Group({name: Labelled(("failure",), np.asarray(column)) for name, column in zip(Failure._fields, columns, strict=True)})

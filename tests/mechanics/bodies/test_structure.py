@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.ensembles.lanes import Program, split
 from bismut.flows import Variational
 from bismut.mechanics.newton import Cells
-from tests.mechanics.bodies.configurations import scattered
 from tests.mechanics.bodies.gas import energies, gas, kicks, shapes, start
 
 COUNT = 4
@@ -47,13 +45,3 @@ def test_the_step_moves_positions_by_the_momentum_it_has():
     np.testing.assert_allclose(new.q[0], state.q[0] + h * (state.p[0] + push) / shapes(COUNT).mass[:, None], rtol=1e-12)
     assert solve.converged
     assert solve.residual < 1e-13
-
-
-def test_pairs_are_straight_vector_code_in_lanes():
-    """Nothing of a pair energy or of pair noise is left to vmap."""
-    energy = bm.dipoles((0.1, 0.2, 1.0)) + bm.soft_spheres() + bm.gay_berne(1.5, 2.0, 0.8)
-    noise = bm.pair_noise(kicks, np.ones(COUNT))
-    q = tuple(map(jnp.asarray, scattered(COUNT)))
-    program = Program(jax.grad(lambda q: energy(*q) + jnp.sum(noise(*q))), q)
-    jax.eval_shape(lambda q: jax.tree.leaves(program(1, split(q)))[0].ravel()[0], jax.tree.map(lambda leaf: leaf[None], q))
-    assert not program.fallbacks

@@ -10,6 +10,7 @@ A Python file is run when it is named there, and only there: a run file cannot n
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -53,12 +54,19 @@ def from_file(place: str) -> Model:
 
 
 def _run(path: Path) -> ModuleType:
-    spec = spec_from_file_location(path.stem, path)
+    # Under a name that no module has, known to those who ask for the module of a class (dataclasses do), and with the files beside it in reach.
+    spec = spec_from_file_location(f"bismut_model_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    folder = str(path.absolute().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
+    except SystemExit as problem:
+        raise BismutError(f"{path} ends the program when it is read (sys.exit or exit). A model is read, not run: take that line out.") from problem
     except Exception as problem:
         lines = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if Path(frame.filename) == path.absolute()]
         line = getattr(problem, "lineno", None) or (lines[-1] if lines else None)
@@ -79,6 +87,8 @@ def _entry(place: str, found: Any, module: ModuleType) -> Entry:
     if not callable(getattr(module, "start", None)):
         raise BismutError(f"{place} has no start: write a function start(scheme) that returns scheme.start(q, velocity=... | temperature=...).")
     step = getattr(module, "step", 0.01)
+    if isinstance(step, bool) or not isinstance(step, int | float) or not step > 0:
+        raise BismutError(f"step in {place.rpartition(':')[0]} must be a positive number, but {step!r} came.")
     return Entry(place, module.__doc__ or place, build, start=module.start, scheme=getattr(module, "scheme", VariationalEuler), step=step)
 
 

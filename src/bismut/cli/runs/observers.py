@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,10 +10,10 @@ import jax
 from bismut import ensembles
 from bismut.cli.runs.quantities import above, label, labels, quantity, together
 from bismut.cli.runs.schema import BOOKED, Mistake
-from bismut.ensembles.checks import check_start, one_start
+from bismut.cli.runs.toml import parsed
+from bismut.ensembles.checks import check_looks, check_name, check_start, one_start
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Watcher
-from bismut.ensembles.result import RESERVED
 from bismut.errors import BismutError, nearest
 from bismut.flows import Langevin
 from bismut.mechanics import Maxwell, Scheme, State
@@ -58,8 +57,8 @@ def from_words(words: list[str], trajectories: int) -> dict[str, Any]:
 
 def _tables(typed: str) -> dict[str, Any]:
     try:
-        found = tomllib.loads(typed)
-    except tomllib.TOMLDecodeError:
+        found = parsed(typed, "--observe")
+    except BismutError:
         found = {}
     if not found or not all(isinstance(table, Mapping) for table in found.values()):
         raise BismutError(
@@ -105,11 +104,11 @@ def observers(
     asked = {name: table for name, table in document["observe"].items() if ("observe", name) not in wrong}
     for name, table in asked.items():
         try:
-            if name in RESERVED or "/" in name:
-                raise BismutError(f"results keep this name for themselves ({', '.join(RESERVED)}, and '/'). Choose another.")
+            check_name(name)
             if ("trajectories",) not in wrong and (beyond := [n for n in table.get("trajectories", ()) if n >= trajectories]):
                 raise BismutError(f"trajectories {beyond} were asked for, but the run has {trajectories}, counted from 0.")
             made[name] = _observer(table, scheme, own)
+            check_looks({name: made[name]}, document["steps"] if ("steps",) not in wrong else None)
             watcher = made[name] if isinstance(made[name], Watcher) else Records(made[name])
             watcher.bound(scheme, name, one)
             called[name] = _called(table, scheme, one, own)

@@ -9,18 +9,19 @@ from inspect import Parameter, signature
 from typing import Any
 
 from bismut import actions, flows
+from bismut.blame import why
+from bismut.cli.runs import defaults
 from bismut.cli.runs.model import Model, from_gallery
 from bismut.cli.runs.observers import default_observers, observers, reachable, with_books
 from bismut.cli.runs.schema import OVER_ACTIONS, Mistake, Mistakes, mistakes, number, shown, whole
 from bismut.cli.runs.starts import started
 from bismut.cli.runs.toml import Lines
-from bismut.ensembles import simulate
+from bismut.ensembles import Request, perform, request
 from bismut.ensembles.sweep import grid, variants
 from bismut.errors import BismutError, nearest
 from bismut.gallery import Entry
 from bismut.mechanics import Maxwell, Scheme, State, System
 
-DEFAULTS = {"steps": 1000, "trajectories": 100, "seed": 0}
 PASSED = ("step", "steps", "trajectories", "seed", "every", "burn_in", "t0", "sweep", "until")  # to simulate, as they stand
 
 
@@ -36,18 +37,22 @@ class Prepared:
     labels: dict[str, Any]
 
     def simulate(self, *, dry_run: bool = False, progress: bool | None = None) -> Any:
-        """The result; or with `dry_run` the plan, printed."""
+        """The result; or with `dry_run` the plan."""
+        return perform(self.request(), progress=progress, dry_run=dry_run)
+
+    def request(self) -> Request:
+        """What the API would be asked for."""
         asked = {key: self.document[key] for key in PASSED if key in self.document}
         asked["until"] = {name: float(error) for name, error in asked.get("until", {}).items()}
         asked["sweep"] = {name: [float(value) for value in values] for name, values in asked.get("sweep", {}).items()}
         asked["t0"] = float(asked.get("t0", 0.0))
         final = self.document.get("output", {}).get("final", True)
-        return simulate(self.scheme, self.start, observe=self.observe, keep_final=final, progress=progress, dry_run=dry_run, **asked)
+        return request(self.scheme, self.start, observe=self.observe, keep_final=final, **asked)
 
 
 def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: Model | None = None) -> Prepared:
     """The run of a document, or all its mistakes. With a Python model the document names no system."""
-    whole_document: dict[str, Any] = DEFAULTS | dict(document)
+    whole_document = defaults.numbers(document)
     if model is not None:
         whole_document["system"] = {"name": model.entry.name, **whole_document.get("system", {})}
     found = mistakes(whole_document)
@@ -68,14 +73,18 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
         if system is not None and not wrong("scheme", "bath"):
             scheme = _attempt(("bath" if "bath" in whole_document else "scheme",), partial(_scheme, model.entry, system, whole_document), found)
         if system is not None and scheme is None:
-            scheme = _attempt(("scheme",), partial(model.entry.scheme, system), [] if found else found)
-        start = _attempt(("system",), partial(model.entry.start, scheme), [] if found else found) if scheme is not None else None
+            scheme = _attempt(("scheme",), partial(_own_scheme, model.entry, system), [] if found else found)
+        start = _attempt(("system",), partial(_own_start, model.entry, scheme), [] if found else found) if scheme is not None else None
     if scheme is not None and start is not None and model is not None:
-        asked = whole_document["observe"] = whole_document.get("observe") or default_observers(scheme)
+        asked = whole_document.get("observe") or default_observers(scheme)
+        asked = {name: defaults.observer(table) for name, table in asked.items()} if isinstance(asked, Mapping) else asked
+        whole_document["observe"] = asked
+        if "bath" not in whole_document and "scheme" not in whole_document and (written := defaults.scheme(scheme)):
+            whole_document["scheme"] = written
         start = with_books(scheme, started(scheme, start, whole_document, found), asked, found)
         watched, labels = observers(whole_document, scheme, start, model.observables, found)
         reachable(whole_document.get("until"), watched, asked, found)
-        _check_sweep(scheme, whole_document.get("sweep"), found)
+        _check_sweep(model.entry, scheme, whole_document.get("sweep"), found)
     if found:
         raise Mistakes(found, lines, source)
     assert model is not None
@@ -102,8 +111,8 @@ def _attempt(path: tuple[str, ...], make: Callable[[], Any], found: list[Mistake
         return make()
     except BismutError as problem:
         found.append(Mistake(path, str(problem)))
-    except Exception as problem:
-        found.append(Mistake(path, f"this cannot be built: {type(problem).__name__}: {problem}"))
+    except (Exception, SystemExit) as problem:
+        found.append(Mistake(path, f"this cannot be built: {type(problem).__name__}: {why(problem)}."))
     return None
 
 
@@ -142,10 +151,14 @@ def _built(entry: Entry, parameters: Mapping[str, Any], found: list[Mistake]) ->
     if len(found) > before:
         return None
     taken = {name: _taken(known[name].default, value) for name, value in parameters.items()}
-    made = _attempt(("system",), lambda: entry.build(**taken), found)
-    if made is not None and not isinstance(made, System):
-        found.append(Mistake(("system",), f"{entry.name} must be a System or return one, but {type(made).__name__} came."))
-        return None
+    return _attempt(("system",), lambda: _of_type(System, entry.build(**taken), f"{entry.name} must be a System or return one"), found)
+
+
+def _of_type(kind: Any, made: Any, words: str) -> Any:
+    """What a function of the user returned, if it is what was wanted; a forgotten `return` gives None."""
+    if not isinstance(made, kind):
+        came = "None came. Is a return missing?" if made is None else f"{type(made).__name__} came."
+        raise BismutError(f"{words}, but {came}")
     return made
 
 
@@ -180,17 +193,30 @@ def _taken(default: Any, value: Any) -> Any:
 # The scheme.
 
 
-def _check_sweep(scheme: Scheme, sweep: Any, found: list[Mistake]) -> None:
+def _check_sweep(entry: Entry, scheme: Scheme, sweep: Any, found: list[Mistake]) -> None:
     wrong = {mistake.path for mistake in found}
     for name, values in sweep.items() if isinstance(sweep, Mapping) else ():
         one = values[:1] if ("sweep", name) not in wrong else [1.0]
-        _attempt(("sweep", name), partial(variants, scheme, grid({name: one})), found)
+        built_in = name in entry.parameters and name not in (scheme.system.parameters or {})
+        before = len(found)
+        _attempt(("sweep", name), lambda name=name, one=one: variants(scheme, grid({name: one})), found)
+        if built_in and len(found) > before:
+            text = f"{name} is built into the functions of {entry.name}. Give it as parameters={{{name!r}: {name}}} and let them name `parameters`."
+            found[-1] = Mistake(("sweep", name), text)
+
+
+def _own_scheme(entry: Entry, system: System) -> Scheme:
+    return _of_type(Scheme, entry.scheme(system), "scheme(system) must return a scheme such as bm.Midpoint(system)")
+
+
+def _own_start(entry: Entry, scheme: Scheme) -> State | Maxwell:
+    return _of_type(State | Maxwell, entry.start(scheme), "start(scheme) must return scheme.start(q, velocity=... | temperature=...)")
 
 
 def _scheme(entry: Entry, system: System, document: Mapping[str, Any]) -> Scheme:
     chosen, bath = document.get("scheme"), document.get("bath")
     if bath is None and chosen is None:
-        return entry.scheme(system)
+        return _own_scheme(entry, system)
     if bath is None:
         assert chosen is not None
         return _maker(chosen)(system)

@@ -15,8 +15,8 @@ Nothing in a run file is code, and nothing in it is a place where code could be 
 
 from __future__ import annotations
 
-import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -33,6 +33,10 @@ PLAIN_KINDS = ("time_average", "extremes", "quantiles", "autocorrelation")  # ob
 MOTIONS = ("velocity", "momentum", "temperature")  # of which a start has one
 _NAME = re.compile(r"\w[\w-]*")
 BOOKED = ("heat", "work", "integrator_error", "acceptance")  # read from a ledger, so the start must have one
+
+
+_SHOWN = 120  # characters of a value that a message quotes
+_DEEPEST = 16  # lists within lists; a point of many bodies has four
 
 
 class Mistake(NamedTuple):
@@ -162,15 +166,16 @@ def shown(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, Mapping):
         return "a table"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    text = f'"{value}"' if isinstance(value, str) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN // 2]} ... {text[-8:]}"
 
 
 def number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**64
 
 
 def _words(wanted: Any) -> str:
@@ -181,14 +186,16 @@ def _words(wanted: Any) -> str:
     return "a quantity such as energy" if isinstance(wanted, Quantity | Quantities) else "a table"
 
 
-def _numbers(value: Any) -> bool:
-    """Numbers in lists, however deep."""
-    return isinstance(value, list) and bool(value) and (all(map(number, value)) or all(map(_numbers, value)))
+def _numbers(value: Any, depth: int = 0) -> bool:
+    """Numbers in lists, a few levels deep."""
+    if depth > _DEEPEST or not isinstance(value, list) or not value:
+        return False
+    return all(map(number, value)) or all(_numbers(part, depth + 1) for part in value)
 
 
-def _nested(value: Any) -> bool:
+def _nested(value: Any, depth: int = 0) -> bool:
     """The arrays of a point: lists of numbers and of such lists, which need not be equally deep."""
-    return isinstance(value, list) and bool(value) and all(number(part) or _nested(part) for part in value)
+    return depth <= _DEEPEST and isinstance(value, list) and bool(value) and all(number(part) or _nested(part, depth + 1) for part in value)
 
 
 def _at_least(least: int) -> Wanted:

@@ -17,7 +17,8 @@ from bismut.errors import BismutError
 Path_ = tuple[str, ...]  # the way to a value through tables
 Lines = dict[Path_, int]
 
-_TEXT = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'')
+_LONG = ('"""', "'''")
+_TOKEN = re.compile(r'"""|\'\'\'|"(?:\\.|[^"\\])*"|\'[^\']*\'|[#\[\]{}]')
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _WORD = r'(?:[A-Za-z0-9_-]+|"(?:\\.|[^"\\])*"|\'[^\']*\')'
 _NAME = rf"{_WORD}(?:\s*\.\s*{_WORD})*"
@@ -33,10 +34,19 @@ def read(file: Path) -> tuple[dict[str, Any], Lines]:
         raise BismutError(f"There is no run file {file}. `bismut run NAME --write {file} --dry-run` writes one.") from None
     except (OSError, UnicodeDecodeError) as problem:
         raise BismutError(f"{file} cannot be read as text: {problem}.") from None
+    return parsed(text, str(file)), lines_of(text)
+
+
+def parsed(text: str, source: str) -> dict[str, Any]:
+    """The tables of a text; what is no TOML, or TOML that nobody means, is refused with a sentence."""
     try:
-        return tomllib.loads(text), lines_of(text)
+        return tomllib.loads(text)
+    except RecursionError:
+        raise BismutError(f"{source} cannot be read: its arrays or tables are nested too deeply. No run needs more than a few levels.") from None
     except tomllib.TOMLDecodeError as problem:
-        raise BismutError(f"{file} is not TOML: {problem}.") from None
+        raise BismutError(f"{source} is not TOML: {problem}.") from None
+    except ValueError as problem:  # an integer of thousands of digits
+        raise BismutError(f"{source} holds a number that cannot be read: {problem}.") from None
 
 
 def lines_of(text: str) -> Lines:
@@ -116,20 +126,19 @@ def _parts(name: str) -> Path_:
 
 
 def _open_after(rest: str, depth: int, quote: str) -> tuple[int, str]:
-    """How many brackets, and which long quotation, are open at the end of a line."""
-    while rest:
+    """How many brackets, and which long quotation, are open at the end of a line. Each character is looked at once."""
+    place = 0
+    while True:
         if quote:
-            end = rest.find(quote)
+            end = rest.find(quote, place)
             if end < 0:
                 return depth, quote
-            rest, quote = rest[end + 3 :], ""
-        elif rest.startswith(('"""', "'''")):
-            quote, rest = rest[:3], rest[3:]
-        elif text := _TEXT.match(rest):
-            rest = rest[text.end() :]
-        elif rest[0] == "#":
+            place, quote = end + 3, ""
+        token = _TOKEN.search(rest, place)
+        if token is None or token.group() == "#":
             return depth, quote
+        place = token.end()
+        if token.group() in _LONG:
+            quote = token.group()
         else:
-            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(rest[0], 0)
-            rest = rest[1:]
-    return depth, quote
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token.group(), 0)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bismut.cli.runs.defaults import DEFAULTS
 from bismut.cli.runs.model import from_file
 from bismut.cli.runs.observers import from_words
-from bismut.cli.runs.prepare import DEFAULTS, Prepared, prepare
-from bismut.cli.runs.schema import MOTIONS
-from bismut.cli.runs.toml import Lines, read
+from bismut.cli.runs.prepare import Prepared, prepare
+from bismut.cli.runs.schema import MOTIONS, shown
+from bismut.cli.runs.toml import Lines, parsed, read
 from bismut.errors import BismutError
 
 # Of each group one is given: typed in place of what a file says, it replaces that.
@@ -79,10 +79,7 @@ def sweeps(typed: list[str] | None) -> dict[str, Any]:
 def _value(text: str) -> Any:
     """A number, a word, numbers with commas between, or an array in brackets as TOML has it."""
     if text.startswith("["):
-        try:
-            return tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError as problem:
-            raise BismutError(f"An array is written as [[1, 0], [0, 1]], but {text!r} came: {problem}.") from None
+        return parsed(f"value = {text}", f"An array is written as [[1, 0], [0, 1]]; {shown(text)}")["value"]
     if "," in text:
         return [_value(part.strip()) for part in text.split(",") if part.strip()]
     for kind in (int, float):

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.ensembles import moments
+from bismut.ensembles.observers import sums
 from bismut.ensembles.observers.report import Report
 from bismut.ensembles.observers.watcher import Clock, Watcher
 from bismut.errors import DomainError, ShapeError
@@ -27,7 +28,7 @@ class Wound(NamedTuple):
     q: Any
     position: Any
     recent: Any
-    squares: Any
+    squares: sums.Sum
 
 
 class Displacement(Watcher):
@@ -49,37 +50,30 @@ class Displacement(Watcher):
         leaves = jax.tree.leaves(v) if self.part is None else [self.part(v)]
         return jnp.concatenate([jnp.ravel(leaf) for leaf in leaves])
 
-    def begin(self, setting, sight):
-        space, n = setting.scheme.space, sight.counted.shape[0]
-        dtype = setting.scheme.system.dtype
-        size = jax.eval_shape(lambda: self._picked(space.zero(dtype))).shape[0]
-        return Wound(
-            jnp.zeros((), jnp.int32),
-            sight.state.q,
-            jnp.zeros((n, size), dtype),
-            jnp.zeros((self.lags, n, size), dtype),
-            jnp.zeros((self.lags, n), dtype),
-        )
+    def begin(self, scheme, state, t):
+        dtype = scheme.system.dtype
+        size = jax.eval_shape(lambda: self._picked(scheme.space.zero(dtype))).shape[0]
+        recent = jnp.zeros((self.lags, size), dtype)
+        return Wound(jnp.zeros((), jnp.int32), state.q, jnp.zeros(size, dtype), recent, sums.zero(recent[:, 0]))
 
-    def look(self, memory, setting, sight):
-        space = setting.scheme.space.using("exp")  # angles, not their tangents
-        moved = jax.vmap(lambda q1, q0: self._picked(space.subtract(q1, q0)))(sight.state.q, memory.q)
-        position = memory.position + moved
+    def look(self, memory, scheme, state, t):
+        space = scheme.space.using("exp")  # angles, not their tangents
+        position = memory.position + self._picked(space.subtract(state.q, memory.q))
         recent = jnp.concatenate([position[None], memory.recent[:-1]])
-        known = (jnp.arange(self.lags) <= memory.count)[:, None]
-        squares = memory.squares + jnp.where(known, jnp.sum((recent - position) ** 2, -1), 0.0)
-        return Wound(memory.count + 1, sight.state.q, position, recent, squares)
+        known = jnp.arange(self.lags, dtype=jnp.int32) <= memory.count
+        squares = sums.add(memory.squares, jnp.where(known, jnp.sum((recent - position) ** 2, -1), 0.0))
+        return Wound(memory.count + 1, state.q, position, recent, squares), ()
 
-    def end(self, memory, setting, sight, index):
-        origins = jnp.maximum(memory.count - jnp.arange(self.lags), 1).astype(memory.squares.dtype)
-        return moments.gather((memory.squares / origins[:, None]).T, sight.counted)
+    def close(self, tally, memory, ended):
+        origins = np.maximum(ended.looks - np.arange(self.lags), 1)
+        return moments.gather(sums.value(memory.squares) / origins, ended.finished)
 
     def merge(self, a, b):
         return moments.merge(a, b)
 
     def report(self, name, summary, clock: Clock):
         n = np.asarray(summary.n)
-        known = np.arange(self.lags) < clock.steps // clock.every + 1
+        known = np.arange(self.lags) < clock.looks
         spread = np.sqrt(summary.second / np.maximum(n - 1, 1) / np.maximum(n, 1))
         lag = clock.h * clock.every * np.arange(self.lags)
         values = {"mean": np.where(known, summary.mean, np.nan), "stderr": np.where(known & (n > 1), spread, np.nan), "count": n}

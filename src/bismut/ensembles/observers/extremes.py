@@ -15,18 +15,16 @@ from bismut.ensembles.observers.report import Report, short
 class Extremes(Measuring):
     """low and high over time: of all trajectories (`min`, `max`), and the mean over trajectories of each (`mean_min`, `mean_max`, with errors)."""
 
-    def begin(self, setting, sight):
-        x = self.values(sight)
-        return jnp.full_like(x, jnp.inf), jnp.full_like(x, -jnp.inf)
+    def begin(self, scheme, state, t):
+        x = self.value(scheme, state, t)
+        return x, x
 
-    def look(self, memory, setting, sight):
-        x = self.values(sight)
-        counted = sight.counted.reshape(-1, *[1] * (x.ndim - 1))
-        low, high = memory
-        return jnp.where(counted, jnp.minimum(low, x), low), jnp.where(counted, jnp.maximum(high, x), high)
+    def look(self, memory, scheme, state, t):
+        x = self.value(scheme, state, t)
+        return (jnp.minimum(memory[0], x), jnp.maximum(memory[1], x)), ()
 
-    def end(self, memory, setting, sight, index):
-        return tuple(moments.gather(x, sight.counted) for x in memory)
+    def close(self, tally, memory, ended):
+        return tuple(moments.gather(x, ended.finished) for x in memory)
 
     def merge(self, a, b):
         return tuple(moments.merge(x, y) for x, y in zip(a, b, strict=True))

@@ -2,20 +2,32 @@
 
     counts[b] = number of looks at a trajectory with  edge_b ≤ x < edge_{b+1}          (the last bin includes its right edge)
 
-What falls outside the range is counted too, in `below` and `above` (outside, for two observables): nothing is lost silently.
+What falls outside the range is counted too, in `below` and `above` (outside, for two observables), and what is no number in `nan`: nothing is lost
+silently. Trajectories are independent, looks at one trajectory are not, so errors come from the spread between groups of trajectories:
+
+    σ²(p_b) = G/(G − 1) Σ_g (C_gb − p_b N_g)² / N²,        p_b = Σ_g C_gb / N
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles.observable import Measure, measure
+from bismut.ensembles.observable import measure, value_of
 from bismut.ensembles.observers.report import Report
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.errors import DomainError, ShapeError
+
+_GROUPS = 64  # of trajectories, by their numbers
+_MOST = 2**19  # counters that groups may have together; never fewer than eight groups
+
+
+class Counted(NamedTuple):
+    """Counts by group and bin; behind the bins those below, above, and not numbers."""
+
+    counts: np.ndarray
 
 
 class Histogram(Watcher):
@@ -25,54 +37,79 @@ class Histogram(Watcher):
     bins: tuple[int, ...] = eqx.field(static=True)
     low: tuple[float, ...] = eqx.field(static=True)
     high: tuple[float, ...] = eqx.field(static=True)
-    measures: tuple[Measure, ...] = ()
+
+    @property
+    def cells(self) -> int:
+        return int(np.prod(self.bins))
+
+    @property
+    def groups(self) -> int:
+        return int(max(8, min(_GROUPS, _MOST // self.cells)))
 
     def bound(self, scheme, name, example):
-        measures = tuple(measure(function, scheme, name, example) for function in self.functions)
-        if len(measures) > 1 and any(m.shape(example) for m in measures):
-            raise ShapeError(
-                f"observe[{name!r}]: a histogram of two observables needs numbers, but arrays of shapes {[m.shape(example) for m in measures]} came."
-            )
-        return eqx.tree_at(lambda w: w.measures, self, measures, is_leaf=lambda x: x == ())
+        shapes = [measure(function, scheme, name, example) for function in self.functions]
+        if len(shapes) > 1 and any(shapes):
+            raise ShapeError(f"observe[{name!r}]: a histogram of two observables needs numbers, but arrays of shapes {shapes} came.")
+        return self
 
-    def begin(self, setting, sight):
-        return jnp.zeros(self.bins, jnp.int32), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32)
-
-    def look(self, memory, setting, sight):
-        counts, below, above = memory
-        n = sight.counted.shape[0]
-        values = [m(sight.state, sight.t).reshape(n, -1) for m in self.measures]
-        counted = jnp.broadcast_to(sight.counted[:, None], values[0].shape)
-        place, under, over = [], False, False
-        for x, low, high, bins in zip(values, self.low, self.high, self.bins, strict=True):
+    def look(self, memory, scheme, state, t):
+        """The row is the number of the bin."""
+        place, under, over, wrong = jnp.int32(0), False, False, False
+        for function, low, high, bins in zip(self.functions, self.low, self.high, self.bins, strict=True):
+            x = value_of(function, scheme, state, t)
             b = jnp.floor((x - low) * (bins / (high - low)))
-            b = jnp.where(x == high, bins - 1, b)
-            under, over = under | (b < 0), over | (b >= bins)
-            place.append(jnp.clip(b, 0, bins - 1).astype(jnp.int32))
-        inside = counted & ~under & ~over
-        counts = counts.at[tuple(place)].add(inside.astype(jnp.int32))
-        return counts, below + jnp.sum(counted & under, dtype=jnp.int32), above + jnp.sum(counted & over & ~under, dtype=jnp.int32)
+            b = jnp.where(x == high, bins - 1.0, b)
+            under, over, wrong = under | (b < 0), over | (b >= bins), wrong | jnp.isnan(x)
+            place = place * bins + jnp.where((b >= 0) & (b < bins), b, 0.0).astype(jnp.int32)
+        place = jnp.where(over, self.cells + 1, place)
+        place = jnp.where(under, self.cells, place)
+        return memory, jnp.where(wrong, self.cells + 2, place).astype(jnp.int32)
+
+    def collect(self, tally, seen):
+        width = self.cells + 3
+        group = (seen.trajectories % np.uint64(self.groups)).astype(np.int64) * width
+        rows = seen.rows.reshape(*seen.rows.shape[:2], -1)
+        places = rows + group[:, None]
+        kept = places.ravel() if seen.counted is None else places[seen.counted].ravel()
+        counts = np.bincount(kept, minlength=self.groups * width)
+        return counts if tally is None else tally + counts
+
+    def close(self, tally, memory, ended):
+        return Counted(tally.reshape(self.groups, -1))
 
     def merge(self, a, b):
-        return tuple(np.asarray(x, np.int64) + np.asarray(y, np.int64) for x, y in zip(a, b, strict=True))
+        return Counted(a.counts + b.counts)
 
     def report(self, name, summary, clock):
-        counts, below, above = (np.asarray(part, np.int64) for part in summary)
+        counts = np.asarray(summary.counts, np.int64)
+        below, above, wrong = counts[:, self.cells :].sum(0)
+        by_group, total = counts.sum(1), max(int(counts.sum()), 1)
         axes = ("bin",) if len(self.bins) == 1 else ("x", "y")
         edges = [np.linspace(low, high, bins + 1) for low, high, bins in zip(self.low, self.high, self.bins, strict=True)]
-        total = max(int(counts.sum() + below + above), 1)
         cell = np.prod([(high - low) / bins for low, high, bins in zip(self.low, self.high, self.bins, strict=True)])
-        variables = {"counts": (axes, counts), "density": (axes, counts / (total * cell))}
+        inside = counts[:, : self.cells]
+        share, filled = inside.sum(0) / total, int((by_group > 0).sum())
+        scatter = ((inside - share * by_group[:, None]) ** 2).sum(0)
+        stderr = np.sqrt(filled / (filled - 1) * scatter) / total if filled > 1 else np.full(self.cells, np.nan)
+        variables = {
+            "counts": (axes, inside.sum(0).reshape(self.bins)),
+            "density": (axes, (share / cell).reshape(self.bins)),
+            "stderr": (axes, (stderr / cell).reshape(self.bins)),
+        }
         variables |= {f"edges_{axis}" if len(axes) > 1 else "edges": ((f"{axis}_edge",), e) for axis, e in zip(axes, edges, strict=True)}
-        variables |= {"below": ((), below), "above": ((), above)}
+        variables |= {"below": ((), below), "above": ((), above), "nan": ((), wrong)}
         centres = {axis: 0.5 * (e[1:] + e[:-1]) for axis, e in zip(axes, edges, strict=True)}
-        return Report(name, variables, centres, f"{total} values, {int(below)} below and {int(above)} above the range")
+        words = f"{total} values, {int(below)} below and {int(above)} above the range" + (f", {int(wrong)} not numbers" if wrong else "")
+        return Report(name, variables, centres, words)
+
+    def held(self, row, looks, trajectories):
+        return 8 * self.groups * (self.cells + 3)
 
 
 def histogram(of, *, range: Sequence, bins: int | Sequence[int] = 100, every: int | None = None) -> Histogram:
     """A histogram of a function of a State, range = (low, high); or of two functions, range = ((low, high), (low, high)).
 
-    At most 2³¹ values fall into one bin of one block of trajectories.
+    `stderr` is the error of the density, from the spread between groups of trajectories.
     """
     functions = tuple(of) if isinstance(of, tuple | list) else (of,)
     ranges = tuple(range) if len(functions) > 1 else (tuple(range),)

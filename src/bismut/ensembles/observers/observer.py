@@ -1,6 +1,6 @@
 """Your own observer: three functions of one trajectory.
 
-    init(state) → memory,      update(memory, state) → memory   at every look,      finish(memory) → value
+    init(state) → memory  at the start,      update(memory, state) → memory  at every look after it,      finish(memory) → value
 
 The memory is any tree of arrays whose shapes stay the same; what `finish` returns is reported as statistics over trajectories. Each function may
 also name an argument `t`, the time.
@@ -10,19 +10,20 @@ also name an argument `t`, the time.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from bismut.ensembles import moments
+from bismut.ensembles.observable import with_time
 from bismut.ensembles.observers.records import standard_error, statistics
 from bismut.ensembles.observers.report import Report, short
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.errors import ShapeError
+from bismut.programs import compiled
 
 
 def _same(memory):
@@ -36,13 +37,17 @@ class Observer(Watcher):
     update: Callable = eqx.field(static=True)
     finish: Callable = eqx.field(static=True, default=_same)
 
+    @property
+    def sees_start(self):
+        return False  # `init` does
+
     def bound(self, scheme, name, example):
         dtype = scheme.system.dtype
         t = jnp.zeros((), dtype)
         try:
-            memory = jax.eval_shape(lambda: _typed(_called(self.init, example, t=t), dtype))
-            again = jax.eval_shape(lambda m: _typed(_called(self.update, m, example, t=t), dtype), memory)
-            value = jax.eval_shape(lambda m: _called(self.finish, m, t=t), memory)
+            memory = jax.eval_shape(lambda state: _typed(with_time(self.init, state, t=t), dtype), example)
+            again = jax.eval_shape(lambda m, state: _typed(with_time(self.update, m, state, t=t), dtype), memory, example)
+            value = jax.eval_shape(lambda m: with_time(self.finish, m, t=t), memory)
         except Exception as problem:
             raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {problem}") from problem
         if jax.tree.structure(again) != jax.tree.structure(memory) or jax.tree.map(jnp.shape, again) != jax.tree.map(jnp.shape, memory):
@@ -51,16 +56,18 @@ class Observer(Watcher):
             raise ShapeError(f"observe[{name!r}].finish must return one array, but a {type(value).__name__} came.")
         return self
 
-    def begin(self, setting, sight):
-        return jax.vmap(lambda state: _typed(_called(self.init, state, t=sight.t), setting.scheme.system.dtype))(sight.state)
+    def begin(self, scheme, state, t):
+        return _typed(with_time(self.init, state, t=t), scheme.system.dtype)
 
-    def look(self, memory, setting, sight):
-        dtype = setting.scheme.system.dtype
-        return jax.vmap(lambda m, state: _typed(_called(self.update, m, state, t=sight.t), dtype))(memory, sight.state)
+    def look(self, memory, scheme, state, t):
+        return _typed(with_time(self.update, memory, state, t=t), scheme.system.dtype), ()
 
-    def end(self, memory, setting, sight, index):
-        values = jax.vmap(lambda m: jnp.asarray(_called(self.finish, m, t=sight.t), setting.scheme.system.dtype))(memory)
-        return moments.gather(values, sight.counted)
+    def close(self, tally, memory, ended):
+        # Padded to a whole block, so that the last, smaller one compiles nothing again.
+        n, end = len(ended.finished), ended.t0 + ended.h * (ended.first + ended.steps)
+        whole = jax.tree.map(lambda leaf: np.concatenate([leaf, np.broadcast_to(leaf[-1:], (ended.size - n, *leaf.shape[1:]))]), memory)
+        values = np.asarray(_finished(self.finish, whole, np.asarray(end, ended.setting.scheme.system.dtype)))[:n]
+        return moments.gather(values, ended.finished)
 
     def merge(self, a, b):
         return moments.merge(a, b)
@@ -73,13 +80,9 @@ class Observer(Watcher):
         return standard_error(summary)
 
 
-def _called(function: Callable, *arguments, t) -> Any:
-    """The function, with the time if it names it."""
-    try:
-        timed = "t" in inspect.signature(function).parameters
-    except ValueError:
-        timed = False
-    return function(*arguments, t=t) if timed else function(*arguments)
+@compiled
+def _finished(finish: Callable, memory, t):
+    return jax.vmap(lambda m: jnp.asarray(with_time(finish, m, t=t)))(memory)
 
 
 def _typed(memory, dtype):

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bismut.ensembles.observers.records import record_steps
@@ -18,10 +17,10 @@ from bismut.errors import DomainError
 
 
 class Chosen(NamedTuple):
-    """The states of the chosen trajectories, not a number for those of other blocks; and which belong to this one."""
+    """States (looks, chosen, ...) of those chosen trajectories that were met, in the order asked for; and which those are."""
 
     state: Any
-    here: Any
+    here: np.ndarray
 
 
 class Paths(Watcher):
@@ -33,26 +32,38 @@ class Paths(Watcher):
     def records(self):
         return True
 
-    def row(self, setting, sight, index):
-        # A trajectory number is a pair of 32-bit words.
-        low, high = (jnp.asarray([n >> shift & 0xFFFFFFFF for n in self.numbers], jnp.uint32) for shift in (0, 32))
-        match = (index[0][None] == low[:, None]) & (index[1][None] == high[:, None])
-        here, place = jnp.any(match, 1), jnp.argmax(match, 1)
+    def wants(self, trajectories):
+        return bool(np.isin(np.asarray(self.numbers, np.uint64), trajectories).any())
 
-        def pick(leaf):
-            chosen = leaf[place]
-            return jnp.where(here.reshape(-1, *[1] * (chosen.ndim - 1)), chosen, jnp.nan)
+    def look(self, memory, scheme, state, t):
+        return memory, state
 
-        return Chosen(jax.tree.map(pick, sight.state), here)
+    def collect(self, tally, seen):
+        tally = [] if tally is None else tally
+        here = np.asarray(self.numbers, np.uint64)
+        where = np.flatnonzero(np.isin(seen.trajectories, here))
+        order = [where[np.searchsorted(seen.trajectories[where], n)] for n in here if n in seen.trajectories[where]]
+        tally.append(jax.tree.map(lambda leaf: leaf[:, order].copy(), seen.rows))
+        return tally
+
+    def close(self, tally, memory, ended):
+        if tally is None:
+            return None
+        here = np.isin(np.asarray(self.numbers, np.uint64), ended.trajectories)
+        return Chosen(jax.tree.map(lambda *parts: np.concatenate(parts), *tally), here)
 
     def merge(self, a, b):
-        def take(x, y):
-            return np.where(b.here.reshape(*b.here.shape, *[1] * (x.ndim - 2)), y, x)
-
-        return Chosen(jax.tree.map(take, a.state, b.state), a.here | b.here)
+        if a is None or b is None:
+            return b if a is None else a
+        both = np.concatenate([np.flatnonzero(a.here), np.flatnonzero(b.here)])
+        order = np.argsort(both, kind="stable")
+        return Chosen(jax.tree.map(lambda x, y: np.concatenate([x, y], 1)[:, order], a.state, b.state), a.here | b.here)
 
     def report(self, name, summary, clock: Clock):
-        times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))[: len(summary.here)]
+        times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))
+        if summary is None:
+            return Report(name, {}, {"time": times}, f"none of the trajectories {list(self.numbers)} was run")
+        numbers = np.asarray(self.numbers)[summary.here]
         variables: Variables = {}
         for letter, tree in (("q", summary.state.q), ("p", summary.state.p)):
             leaves = jax.tree.leaves(tree)
@@ -60,8 +71,10 @@ class Paths(Watcher):
                 kind = letter if len(leaves) == 1 else f"{letter}{i}"
                 axes = tuple(f"{kind}_{axis}" for axis in range(leaf.ndim - 2))
                 variables[kind] = (("trajectory", "time", *axes), np.moveaxis(np.asarray(leaf), 0, 1))
-        coordinates = {"trajectory": np.asarray(self.numbers), "time": times}
-        return Report(name, variables, coordinates, f"trajectories {list(self.numbers)} at {len(times)} times")
+        return Report(name, variables, {"trajectory": numbers, "time": times}, f"trajectories {numbers.tolist()} at {len(times)} times")
+
+    def held(self, row, looks, trajectories):
+        return len(self.numbers) * looks * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(row))
 
 
 def paths(of: Sequence[int], *, every: int | None = None) -> Paths:

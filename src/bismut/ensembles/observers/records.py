@@ -3,7 +3,6 @@
 This is what a plain function of a `State` becomes when it is observed.
 """
 
-import jax
 import numpy as np
 
 from bismut.ensembles import moments
@@ -22,8 +21,8 @@ def statistics(name: str, found: Moments, axis: tuple[str, ...]) -> Variables:
         "mean": np.where(n > 0, found.mean, np.nan),
         "std": np.where(n > 1, std, np.nan),
         "stderr": np.where(n > 1, std / np.sqrt(np.maximum(n, 1)), np.nan),
-        "min": np.asarray(found.low),
-        "max": np.asarray(found.high),
+        "min": np.where(n > 0, found.low, np.nan),
+        "max": np.where(n > 0, found.high, np.nan),
         "count": n,
     }
     return {kind: (axes, np.asarray(value)) for kind, value in values.items()}
@@ -44,24 +43,35 @@ class Records(Measuring):
     def records(self):
         return True
 
-    def row(self, setting, sight, index):
-        return moments.gather(self.values(sight), sight.counted)
+    def look(self, memory, scheme, state, t):
+        return memory, self.value(scheme, state, t)
+
+    def collect(self, tally, seen):
+        tally = [] if tally is None else tally
+        tally.append(moments.gather(seen.rows, seen.counted, axis=1))
+        return tally
+
+    def close(self, tally, memory, ended):
+        return moments.joined(tally)
 
     def merge(self, a, b):
         return moments.merge(a, b)
 
     def report(self, name, summary, clock: Clock):
-        times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))[: len(summary.n)]
+        times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))
         variables = statistics(name, summary, ("time",))
         mean = variables["mean"][1]
         words = f"mean {short(mean[0])} at t = {times[0]:g}, {short(mean[-1])} at t = {times[-1]:g}"
         return Report(name, variables, {"time": times}, words)
 
     def error(self, summary):
-        return standard_error(jax.tree.map(lambda rows: rows[-1], summary))
+        return standard_error(Moments(*(rows[-1] for rows in summary)))
+
+    def held(self, row, looks, trajectories):
+        return 5 * 8 * looks * row.size
 
 
-def record_steps(steps: int, every: int) -> list[int]:
+def record_steps(steps: int, every: int) -> range | list[int]:
     """The steps after which a record is made: 0, every, 2 every, ..., and the last."""
-    marks = list(range(0, steps + 1, every))
+    marks = range(0, steps + 1, every)
     return marks if marks[-1] == steps else [*marks, steps]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,11 +18,33 @@ _FEW = 6  # swept values whose means fit into a line
 Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
-class Report:
-    """Named results, each to be had as an attribute and labelled as xarray: `report.mean`, `report.stderr`, ...; all of them with `dataset()`."""
+class Population(NamedTuple):
+    """Whom numbers are over: trajectories asked for, those run, and those of them that failed; of a sweep, one number for each value."""
 
-    def __init__(self, name: str, variables: Variables, coordinates: dict[str, np.ndarray], words: str = ""):
-        self.name, self.variables, self.coordinates, self.words = name, variables, coordinates, words
+    asked: int | list[int]
+    run: int | list[int]
+    failed: int | list[int]
+
+    @property
+    def counted(self) -> int | list[int]:
+        """Those that finished."""
+        return np.subtract(self.run, self.failed).tolist()
+
+    def __str__(self) -> str:
+        """A mark where trajectories failed; nothing where all are in."""
+        failed, run = int(np.sum(self.failed)), int(np.sum(self.run))
+        if not failed:
+            return ""
+        worst = "" if isinstance(self.counted, int) else f", {min(self.counted)} left at worst"
+        return f"⚠ over {run - failed} of {run} trajectories: {failed} failed{worst}"
+
+
+class Report:
+    """Named results, each to be had as an attribute and labelled as xarray: `report.mean`, `report.stderr`, ...; all of them with `dataset()`.
+    `population` says how many trajectories they are over, and how many failed."""
+
+    def __init__(self, name: str, variables: Variables, coordinates: dict[str, np.ndarray], words: str = "", population: Population | None = None):
+        self.name, self.variables, self.coordinates, self.words, self.population = name, variables, coordinates, words, population
 
     def __getattr__(self, kind: str) -> xarray.DataArray:
         if kind.startswith("_") or "variables" not in self.__dict__:
@@ -33,7 +55,7 @@ class Report:
 
         axes, values = self.variables[kind]
         coordinates = {axis: self.coordinates[axis] for axis in axes if axis in self.coordinates}
-        return xarray.DataArray(values, dims=axes, coords=coordinates, name=f"{self.name}_{kind}")
+        return xarray.DataArray(values, dims=axes, coords=coordinates, name=f"{self.name}_{kind}", attrs=self._attributes())
 
     def __dir__(self):
         return [*super().__dir__(), *self.variables]
@@ -46,10 +68,20 @@ class Report:
         return xarray.Dataset(
             {kind: (axes, values) for kind, (axes, values) in self.variables.items()},
             coords={axis: values for axis, values in self.coordinates.items() if axis in used},
+            attrs=self._attributes(),
         )
 
+    def _attributes(self) -> dict[str, int | list[int]]:
+        p = self.population
+        return {} if p is None else {"asked": p.asked, "run": p.run, "counted": p.counted, "failed": p.failed}
+
+    def over(self, population: Population) -> Report:
+        """The report with whom it is over."""
+        return Report(self.name, self.variables, self.coordinates, self.words, population)
+
     def __repr__(self):
-        return f"{self.name}: {self.words or ', '.join(self.variables)}"
+        mark = f"  {self.population}" if self.population is not None and str(self.population) else ""
+        return f"{self.name}: {self.words or ', '.join(self.variables)}{mark}"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -63,15 +95,27 @@ class Report:
 
 
 def side_by_side(reports: Sequence[Report | None], axes: dict[str, np.ndarray]) -> Report:
-    """The reports of a sweep as one, with the swept parameters as its first axes; values that were not reached are not numbers."""
-    first = next(report for report in reports if report is not None)
-    shape = tuple(len(values) for values in axes.values())
+    """The reports of a sweep as one, with the swept parameters as its first axes. Values that were not reached, and what some values have fewer of
+    than others, are not numbers."""
+    known = [report for report in reports if report is not None]
+    first, shape = known[0], tuple(len(values) for values in axes.values())
     variables = {}
-    for kind, (inner, values) in first.variables.items():
-        blank = np.full(values.shape, np.nan)
-        stacked = np.stack([blank if report is None else report.variables[kind][1] for report in reports])
-        variables[kind] = ((*axes, *inner), stacked.reshape(*shape, *values.shape))
-    return Report(first.name, variables, {**axes, **first.coordinates}, _swept_words(variables, axes))
+    for kind, (inner, _) in first.variables.items():
+        each = [None if report is None else np.asarray(report.variables[kind][1]) for report in reports]
+        shapes = {None if one is None else one.shape for one in each}
+        most = tuple(int(n) for n in np.max([one.shape for one in each if one is not None], axis=0)) if inner else ()
+        filled = [one if one is not None and len(shapes) == 1 else _filled(one, most) for one in each]
+        variables[kind] = ((*axes, *inner), np.stack(filled).reshape(*shape, *most))
+    longest = {axis: max((r.coordinates[axis] for r in known if axis in r.coordinates), key=len) for axis in first.coordinates}
+    return Report(first.name, variables, {**axes, **longest}, _swept_words(variables, axes))
+
+
+def _filled(values: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
+    """The values in the first corner of an array of that shape, the rest not numbers."""
+    whole = np.full(shape, np.nan)
+    if values is not None:
+        whole[tuple(slice(n) for n in values.shape)] = values
+    return whole
 
 
 def _swept_words(variables: Variables, axes: dict[str, np.ndarray]) -> str:

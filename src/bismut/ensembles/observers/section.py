@@ -15,31 +15,37 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles.observable import Measure, measure
+from bismut.ensembles.observable import measure, value_of
 from bismut.ensembles.observers.report import Report, component_axes
-from bismut.ensembles.observers.watcher import Clock, Watcher
+from bismut.ensembles.observers.watcher import Clock, Setting, Watcher
 from bismut.errors import DomainError, ShapeError
-from bismut.flows import flow
+from bismut.flows import flow, kernel
+from bismut.mechanics import Scheme, State
+from bismut.noise import Wiener, words
+from bismut.programs import compiled
 
 _TURNS = 12  # of regula falsi; its error shrinks by more than half the digits in two
+_TOGETHER = 256  # crossings located by one call
 
 
 class Kept(NamedTuple):
-    """The last state and value; how many crossings there were; and state and step before each of the first so many."""
+    """Looks so far, the last state and value, how many crossings there were, and state and look before each of the first so many. The last place is
+    where a look without a crossing writes."""
 
+    looks: Any
     last: Any
     value: Any
     count: Any
     before: Any
-    step: Any
+    at: Any
 
 
 class Crossings(NamedTuple):
     """Per trajectory: how many there were, and time and what was asked for at the first so many."""
 
     count: Any
-    times: Any
-    values: Any
+    times: np.ndarray
+    values: np.ndarray
 
 
 class Section(Watcher):
@@ -49,80 +55,59 @@ class Section(Watcher):
     at: Any = eqx.field(static=True)
     direction: int = eqx.field(static=True)
     capacity: int = eqx.field(static=True)
-    measures: tuple[Measure, ...] = ()
 
     def bound(self, scheme, name, example):
-        measures = tuple(measure(function, scheme, name, example) for function in (self.function, self.at))
-        if measures[0].shape(example) != ():
-            raise ShapeError(f"observe[{name!r}]: the section must be one number g(state), but an array of shape {measures[0].shape(example)} came.")
-        return eqx.tree_at(lambda w: w.measures, self, measures, is_leaf=lambda x: x == ())
+        shape, _ = (measure(function, scheme, name, example) for function in (self.function, self.at))
+        if shape != ():
+            raise ShapeError(f"observe[{name!r}]: the section must be one number g(state), but an array of shape {shape} came.")
+        return self
 
-    def begin(self, setting, sight):
-        n = sight.counted.shape[0]
-        before = jax.tree.map(lambda leaf: jnp.zeros((n, self.capacity, *leaf.shape[1:]), leaf.dtype), sight.state)
-        value = self.measures[0](sight.state, sight.t)
-        return Kept(sight.state, value, jnp.zeros(n, jnp.int32), before, jnp.zeros((n, self.capacity, 2), jnp.uint32))
+    def begin(self, scheme, state, t):
+        room = lambda leaf: jnp.zeros((self.capacity + 1, *jnp.shape(leaf)), leaf.dtype)
+        value = value_of(self.function, scheme, state, t)
+        zero = jnp.zeros((), jnp.int32)
+        return Kept(zero, state, value, zero, jax.tree.map(room, state), jnp.zeros(self.capacity + 1, jnp.int32))
 
-    def look(self, memory, setting, sight):
-        value = self.measures[0](sight.state, sight.t)
+    def look(self, memory, scheme, state, t):
+        value = value_of(self.function, scheme, state, t)
         up, down = (memory.value < 0) & (value >= 0), (memory.value > 0) & (value <= 0)
-        crossed = (up if self.direction > 0 else down if self.direction < 0 else up | down) & sight.counted
-        # The crossing lies in the step that led here.
-        low = sight.step[0] - jnp.uint32(1)
-        step = jnp.stack([low, sight.step[1] - (sight.step[0] == 0).astype(jnp.uint32)])
-        rows = jnp.arange(memory.count.shape[0])
-        place = jnp.where(crossed, memory.count, self.capacity)  # past the end: dropped
-        put = lambda kept, new: kept.at[rows, place].set(new, mode="drop")
+        crossed = up if self.direction > 0 else down if self.direction < 0 else up | down
+        place = jnp.where(crossed, jnp.minimum(memory.count, self.capacity), self.capacity)
+        put = lambda kept, new: jax.lax.dynamic_update_index_in_dim(kept, new, place, 0)
         before = jax.tree.map(put, memory.before, memory.last)
-        steps = put(memory.step, jnp.broadcast_to(step, (rows.shape[0], 2)))
-        return Kept(sight.state, value, memory.count + crossed, before, steps)
+        at = put(memory.at, memory.looks - 1)  # the crossing lies in the step that led here
+        return Kept(memory.looks + 1, state, value, memory.count + crossed.astype(jnp.int32), before, at), ()
 
-    def end(self, memory, setting, sight, index):
-        scheme, path, h = setting.scheme, setting.path, setting.h
-        stepper, (g, at) = flow(scheme), self.measures
+    def close(self, tally, memory, ended):
+        count = np.asarray(memory.count)
+        known = np.arange(self.capacity) < count[:, None]
+        which = np.argwhere(known)
+        states = jax.tree.map(lambda leaf: np.asarray(leaf)[tuple(which.T)], memory.before)
+        steps = ended.first + np.asarray(memory.at)[tuple(which.T)].astype(np.int64)
+        found = self._located(states, steps, ended.trajectories[which[:, 0]], ended.setting, ended.h, ended.t0)
+        shape = jax.eval_shape(lambda s: value_of(self.at, ended.setting.scheme, s, 0.0), jax.tree.map(lambda leaf: leaf[0], memory.last)).shape
+        times, values = np.full(known.shape, np.nan), np.full((*known.shape, *shape), np.nan)
+        times[known], values[known] = found if len(which) else (times[known], values[known])
+        return Crossings(count, times, values)
 
-        def locate(state, step, trajectory):
-            k = (step[0], step[1])
-            dW, t = path.increment(trajectory, k, scheme.channels, h, scheme.system.dtype), setting.time(k)
-
-            def between(s):
-                part = jnp.maximum(s, jnp.finfo(h.dtype).eps)
-                return stepper.advance(state, part * h, part * dW, t)[0], t + part * h
-
-            def narrow(_, ends):
-                a, b, ga, gb, side = ends
-                s = jnp.where(gb != ga, b - gb * (b - a) / (gb - ga), 0.5 * (a + b))
-                z, time = between(s)
-                gs = g.one(z, time)
-                right = gs * gb > 0  # the root lies to the left of s
-                ga = jnp.where(right & (side > 0), 0.5 * ga, ga)  # an end that stays twice counts half
-                gb_ = jnp.where(~right & (side < 0), 0.5 * gb, gb)
-                return (
-                    jnp.where(right, a, s),
-                    jnp.where(right, s, b),
-                    jnp.where(right, ga, gs),
-                    jnp.where(right, gs, gb_),
-                    jnp.where(right, 1.0, -1.0),
-                )
-
-            zero, one = jnp.zeros((), h.dtype), jnp.ones((), h.dtype)
-            end, time = between(one)
-            start = (zero, one, g.one(state, t), g.one(end, time), zero)
-            a, b, ga, gb, _ = jax.lax.fori_loop(0, _TURNS, narrow, start)
-            z, time = between(jnp.where(jnp.abs(ga) < jnp.abs(gb), a, b))
-            return time, at.one(z, time)
-
-        each = jax.vmap(jax.vmap(locate, (0, 0, None)))
-        times, values = each(memory.before, memory.step, index)
-        known = jnp.arange(self.capacity) < memory.count[:, None]
-        hide = lambda x: jnp.where(known.reshape(*known.shape, *[1] * (x.ndim - 2)), x, jnp.nan)
-        return Crossings(memory.count, hide(times), hide(values))
+    def _located(self, states, steps, trajectories, setting: Setting, h: float, t0: float):
+        """Times and values of crossings, some at a time; the last few are padded so that one program does for all."""
+        times, values = [], []
+        dtype = setting.scheme.system.dtype
+        for first in range(0, len(steps), _TOGETHER):
+            part = np.minimum(np.arange(first, first + _TOGETHER), len(steps) - 1)
+            few = jax.tree.map(lambda leaf, part=part: leaf[part], states)
+            index = words(steps[part]), words(trajectories[part])
+            time, value = _locate(self.function, self.at, setting.scheme, setting.path, few, *index, np.asarray(h, dtype), np.asarray(t0, dtype))
+            here = len(steps) - first
+            times.append(np.asarray(time)[:here])
+            values.append(np.asarray(value)[:here])
+        return (np.concatenate(times), np.concatenate(values)) if times else (np.zeros(0), np.zeros(0))
 
     def merge(self, a, b):
         return Crossings(*(np.concatenate([x, y]) for x, y in zip(a, b, strict=True)))
 
     def report(self, name, summary, clock: Clock):
-        summary = Crossings(*(np.asarray(part)[: clock.trajectories] for part in summary))
         shape = summary.values.shape[2:]
         total = int(np.sum(summary.count))
         missed = int(np.sum(np.maximum(summary.count - self.capacity, 0)))
@@ -132,8 +117,47 @@ class Section(Watcher):
             "value": (("trajectory", "crossing", *component_axes(name, shape)), summary.values),
             "missed": ((), np.asarray(missed)),
         }
-        words = f"{total} crossings" + (f", {missed} of them beyond the capacity of {self.capacity} per trajectory" if missed else "")
-        return Report(name, variables, {}, words)
+        found = f"{total} crossings" + (f", {missed} of them beyond the capacity of {self.capacity} per trajectory" if missed else "")
+        return Report(name, variables, {}, found)
+
+    def held(self, row, looks, trajectories):
+        return 8 * 4 * self.capacity * trajectories
+
+
+@compiled
+def _locate(function: Callable, at: Callable, scheme: Scheme, path: Wiener, states: State, steps, trajectories, h, t0):
+    """The time of each crossing, and what was asked for there."""
+    stepper, g = flow(scheme), lambda state, t: value_of(function, scheme, state, t)
+
+    def locate(state, k, trajectory):
+        t = kernel.time(t0, h, k)
+        dW = path.increment(trajectory, k, scheme.channels, h, scheme.system.dtype, clipped=scheme.clipped)
+
+        def between(s):
+            part = jnp.maximum(s, jnp.finfo(h.dtype).eps)
+            return stepper.advance(state, part * h, part * dW, t)[0], t + part * h
+
+        def narrow(_, ends):
+            a, b, ga, gb, side = ends
+            s = jnp.where(gb != ga, b - gb * (b - a) / (gb - ga), 0.5 * (a + b))
+            gs = g(*between(s))
+            right = gs * gb > 0  # the root lies to the left of s
+            ga = jnp.where(right & (side > 0), 0.5 * ga, ga)  # an end that stays twice counts half
+            gb_ = jnp.where(~right & (side < 0), 0.5 * gb, gb)
+            return (
+                jnp.where(right, a, s),
+                jnp.where(right, s, b),
+                jnp.where(right, ga, gs),
+                jnp.where(right, gs, gb_),
+                jnp.where(right, 1.0, -1.0).astype(h.dtype),
+            )
+
+        zero, one = jnp.zeros((), h.dtype), jnp.ones((), h.dtype)
+        a, b, ga, gb, _ = jax.lax.fori_loop(0, _TURNS, narrow, (zero, one, g(state, t), g(*between(one)), zero))
+        z, time = between(jnp.where(jnp.abs(ga) < jnp.abs(gb), a, b))
+        return time, value_of(at, scheme, z, time)
+
+    return jax.vmap(locate)(states, steps, trajectories)
 
 
 def section(of: Callable, *, at: Callable, direction: int = 1, capacity: int = 100) -> Section:

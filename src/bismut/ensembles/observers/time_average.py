@@ -10,8 +10,6 @@ is the number of independent samples that would give the same error.
 
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bismut.ensembles import moments
@@ -21,22 +19,44 @@ from bismut.ensembles.observers.records import standard_error
 from bismut.ensembles.observers.report import Report, component_axes, short
 from bismut.ensembles.observers.watcher import Clock
 
-LEVELS = 26  # blocks up to 2²⁵ samples
-_MANY = 30  # trajectories from which their spread gives the error
+MANY = 30  # trajectories from which their spread gives the error
+_FEW = 30  # effective samples below which an error from one or few trajectories is a guess
 
 
-class Blocked(NamedTuple):
-    """Samples so far; the first of each trajectory; and, relative to it, per level an unfinished block and the sums over finished ones."""
+class Blocking:
+    """Block means of every trajectory, level by level, relative to its first sample; in double precision, whatever the run computes with."""
 
-    count: Any
-    first: Any
-    waiting: Any
-    total: Any
-    square: Any
+    def __init__(self):
+        self.count, self.first = 0, np.zeros(0)
+        self.waiting: list[np.ndarray | None] = []
+        self.total: list[np.ndarray] = []
+        self.square: list[np.ndarray] = []
+
+    def add(self, x: np.ndarray) -> None:
+        """Some more samples, along the first axis. A level gets half as many as the one below, so all levels together cost twice the first."""
+        x = np.asarray(x, float)
+        if not self.count:
+            self.first = x[0].copy()
+        self.count += len(x)
+        x = x - self.first
+        level = 0
+        while len(x):
+            if level == len(self.total):
+                self.waiting.append(None)
+                self.total.append(np.zeros(x.shape[1:]))
+                self.square.append(np.zeros(x.shape[1:]))
+            self.total[level] += x.sum(0)
+            self.square[level] += (x * x).sum(0)
+            before = self.waiting[level]
+            x = x if before is None else np.concatenate([before[None], x])
+            self.waiting[level] = x[-1].copy() if len(x) % 2 else None
+            pairs = x[: len(x) // 2 * 2]
+            x = 0.5 * (pairs[::2] + pairs[1::2])
+            level += 1
 
 
 class Averages(NamedTuple):
-    """Over trajectories: moments of the mean, and of the variance within a trajectory of block means at each level."""
+    """Samples of each trajectory; over trajectories, moments of the mean, and of the variance within a trajectory of block means at each level."""
 
     count: Any
     mean: Moments
@@ -46,39 +66,40 @@ class Averages(NamedTuple):
 class TimeAverage(Measuring):
     """The mean over time and trajectories, with its error."""
 
-    def begin(self, setting, sight):
-        x = self.values(sight)
-        zeros = jnp.zeros((LEVELS, *x.shape), x.dtype)
-        return Blocked(jnp.zeros((), jnp.int32), x, zeros, zeros, zeros)
+    def look(self, memory, scheme, state, t):
+        return memory, self.value(scheme, state, t)
 
-    def look(self, memory, setting, sight):
-        return add(memory, self.values(sight))
+    def collect(self, tally, seen):
+        tally = Blocking() if tally is None else tally
+        tally.add(seen.rows)
+        return tally
 
-    def end(self, memory, setting, sight, index):
-        number = jnp.maximum(memory.count >> jnp.arange(LEVELS), 1).astype(memory.first.dtype)
-        number = number.reshape(-1, *[1] * memory.first.ndim)
-        mean = memory.first + memory.total[0] / number[0]
-        within = jnp.maximum(memory.square / number - (memory.total / number) ** 2, 0.0)
-        return Averages(memory.count, moments.gather(mean, sight.counted), moments.gather(jnp.moveaxis(within, 0, 1), sight.counted))
+    def close(self, tally: Blocking, memory, ended):
+        number = [tally.count >> level for level in range(len(tally.total))]
+        within = [np.maximum(s / n - (t / n) ** 2, 0.0) for s, t, n in zip(tally.square, tally.total, number, strict=True)]
+        mean = tally.first + tally.total[0] / tally.count
+        return Averages(np.asarray(tally.count), moments.gather(mean, ended.finished), moments.gather(np.stack(within, 1), ended.finished))
 
     def merge(self, a, b):
         return Averages(a.count, moments.merge(a.mean, b.mean), moments.merge(a.within, b.within))
 
     def report(self, name, summary, clock: Clock):
         samples, n = int(summary.count), np.asarray(summary.mean.n)
-        levels = max(1, min(LEVELS, samples.bit_length() - 1))
+        levels = max(1, samples.bit_length() - 1)
         blocks = (samples >> np.arange(levels)).reshape(-1, *[1] * n.ndim)
         within = np.asarray(summary.within.mean)[:levels]
         by_level = np.sqrt(within / np.maximum(blocks - 1, 1) / np.maximum(n, 1))
-        blocked = plateau(by_level, blocks, samples)
+        blocked, reached = plateau(by_level, blocks, samples)
         spread = summary.mean.second / np.maximum(n - 1, 1)
-        between = np.sqrt(spread / np.maximum(n, 1))
-        stderr = np.where(n >= _MANY, between, blocked)
+        between = np.where(n > 1, np.sqrt(spread / np.maximum(n, 1)), np.nan)
+        stderr = np.where(n >= MANY, between, blocked)
         variance = within[0] + np.where(n > 1, spread, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             effective = np.where(stderr > 0, np.minimum(variance / stderr**2, samples * n), samples * n)
+        trusted = (n >= MANY) | (reached & (effective >= _FEW))
         axes = component_axes(name, n.shape)
-        values = {"mean": np.where(n > 0, summary.mean.mean, np.nan), "stderr": stderr, "std": np.sqrt(variance), "effective_samples": effective}
+        mean = np.where(n > 0, summary.mean.mean, np.nan)
+        values = {"mean": mean, "stderr": stderr, "std": np.sqrt(variance), "effective_samples": effective, "trusted": trusted}
         values |= {
             "inefficiency": samples * n / np.maximum(effective, 1e-300),
             "stderr_between": between,
@@ -88,34 +109,16 @@ class TimeAverage(Measuring):
         variables = {kind: (axes, np.asarray(value)) for kind, value in values.items()}
         variables["block_stderr"] = (("block", *axes), by_level)
         lengths = clock.h * clock.every * 2.0 ** np.arange(levels)
-        return Report(name, variables, {"block": lengths}, f"{short(values['mean'])} ± {short(stderr)}, {short(effective)} effective samples")
+        words = f"{short(mean)} ± {short(stderr)}, {short(effective)} effective samples"
+        words += "" if trusted.all() else f"; the error is not to be trusted: fewer than {_FEW} correlation times, and fewer than {MANY} trajectories"
+        return Report(name, variables, {"block": lengths}, words)
 
     def error(self, summary):
         return standard_error(summary.mean)
 
 
-def add(memory: Blocked, x) -> Blocked:
-    """One more sample. Level l gets a value whenever 2^l samples are complete, so on average two levels are touched."""
-    count = memory.count + 1
-    value = x - memory.first
-
-    def touch(level, carry):
-        value, waiting, total, square = carry
-        total = total.at[level].add(value)
-        square = square.at[level].add(value**2)
-        joined = 0.5 * (waiting[level] + value)
-        waiting = waiting.at[level].set(value)
-        return joined, waiting, total, square
-
-    # The number of trailing zeros of `count`: how many levels are complete with this sample.
-    complete = jax.lax.population_count((count & -count) - 1)
-    touched = jnp.minimum(complete + 1, LEVELS)
-    _, waiting, total, square = jax.lax.fori_loop(0, touched, touch, (value, memory.waiting, memory.total, memory.square))
-    return Blocked(count, memory.first, waiting, total, square)
-
-
-def plateau(by_level: np.ndarray, blocks: np.ndarray, samples: int) -> np.ndarray:
-    """The error at the first level whose blocks are longer than correlations reach."""
+def plateau(by_level: np.ndarray, blocks: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """The error at the first level whose blocks are longer than correlations reach, and whether there is one."""
     first = np.maximum(by_level[0], 1e-300)
     chosen, found = by_level[-1].copy(), np.zeros(by_level[0].shape, bool)
     for level in range(len(by_level)):
@@ -123,7 +126,7 @@ def plateau(by_level: np.ndarray, blocks: np.ndarray, samples: int) -> np.ndarra
         take = long_enough & ~found & (blocks[level] > 1)
         chosen = np.where(take, by_level[level], chosen)
         found |= take
-    return np.where(found, chosen, by_level.max(0))
+    return np.where(found, chosen, by_level.max(0)), found
 
 
 def time_average(of, *, every: int | None = None) -> TimeAverage:

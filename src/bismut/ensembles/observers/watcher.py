@@ -1,10 +1,11 @@
 """What watches a run, in constant memory.
 
-    begin(sight) → memory,    look(memory, sight) → memory   every so many steps,    end(memory) → summary,    merge(summary, summary) → summary
+    compiled, for one trajectory      begin(state) → memory,     look(memory, state) → (memory, row)   every so many steps
+    on the host, for one block        collect(tally, rows) → tally   some looks at a time,      close(tally, memory) → summary
+    on the host, for the run          merge(summary, summary) → summary,      report(summary) → what is found
 
-A watcher belongs to the compiled program of a block: it sees all its trajectories at once and carries a memory of fixed size from look to look.
-When the block has finished, its memory becomes a summary on the host; summaries are merged in block order, and the last one is reported. A watcher
-with `row` writes one row at each look instead, and the rows of a run are what it reports: that is how statistics over time are made.
+What is remembered per trajectory is looked after by the compiled program; rows are handed to the host, where statistics over trajectories are made
+in NumPy, many looks at a time. A block ends in a summary of plain arrays; summaries are merged in block order, and the last one is reported.
 """
 
 from __future__ import annotations
@@ -12,37 +13,47 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+import numpy as np
 
 from bismut.ensembles.observers.report import Report
 from bismut.mechanics import Scheme, State
-from bismut.noise import Index, Wiener
+from bismut.noise import Wiener
 from bismut.showing import settings
 
 
-class Sight(NamedTuple):
-    """The trajectories of a block at one time; those that are not counted have failed or do not exist."""
-
-    state: State
-    t: Float[Array, ""]
-    step: Index
-    counted: Bool[Array, " n"]
-
-
 class Setting(eqx.Module):
-    """What a run consists of, apart from its states: how it steps, what drives it, who watches."""
+    """What a run computes with: how it steps, what drives it, who watches."""
 
     scheme: Scheme
     path: Wiener
-    h: Float[Array, ""]
-    t0: Float[Array, ""]
     watchers: tuple[tuple[str, Watcher], ...]
-    by_lanes: bool = eqx.field(static=True)
 
-    def time(self, k: Index) -> Float[Array, ""]:
-        dtype = self.scheme.system.dtype
-        return self.t0 + self.h * (k[0].astype(dtype) + jnp.asarray(2.0**32, dtype) * k[1].astype(dtype))
+
+class Seen(NamedTuple):
+    """Some successive looks: rows (looks, n, ...), the step of each look since the watch began, the numbers of the trajectories, and which of them
+    were finite at each look (looks, n); None if all were."""
+
+    rows: Any
+    steps: np.ndarray
+    trajectories: np.ndarray
+    counted: np.ndarray | None
+
+
+class Ended(NamedTuple):
+    """The end of a block: who finished (n,), for how many watched steps each was finite (−1: it failed before the watch began), how many steps were
+    watched, how often and at which stride the watcher looked; the course of the run, the step at which the watch began, and the size of a block."""
+
+    trajectories: np.ndarray
+    finished: np.ndarray
+    survived: np.ndarray
+    steps: int
+    looks: int
+    every: int
+    setting: Setting
+    h: float
+    t0: float
+    first: int
+    size: int
 
 
 class Clock(NamedTuple):
@@ -53,6 +64,10 @@ class Clock(NamedTuple):
     every: int
     steps: int
     trajectories: int
+
+    @property
+    def looks(self) -> int:
+        return self.steps // self.every + 1
 
 
 class Watcher(eqx.Module):
@@ -65,43 +80,71 @@ class Watcher(eqx.Module):
 
     @property
     def records(self) -> bool:
-        """Whether it writes rows, and looks at the last step whatever its stride."""
+        """Whether it looks at the last step whatever its stride."""
         return False
+
+    @property
+    def sees_start(self) -> bool:
+        """Whether the first look is at the start; otherwise `begin` has seen enough of it."""
+        return True
 
     def bound(self, scheme: Scheme, name: str, example: State) -> Watcher:
         """The watcher made ready for a scheme, tried on shapes: mistakes show before the run."""
         del scheme, name, example
         return self
 
-    def begin(self, setting: Setting, sight: Sight) -> Any:
-        del setting, sight
+    # Compiled, for one trajectory.
+
+    def begin(self, scheme: Scheme, state: State, t) -> Any:
+        """The first memory, a tree of arrays; () for none."""
+        del scheme, state, t
         return ()
 
-    def look(self, memory: Any, setting: Setting, sight: Sight) -> Any:
-        del setting, sight
-        return memory
+    def look(self, memory: Any, scheme: Scheme, state: State, t) -> tuple[Any, Any]:
+        """The memory after a look, and a row, a tree of arrays; () for none."""
+        del scheme, state, t
+        return memory, ()
 
-    def row(self, setting: Setting, sight: Sight, index: Index) -> Any:
-        """What is written at one look, by a watcher that `records`."""
-        raise self._missing("row")
+    # On the host, for one block.
 
-    def end(self, memory: Any, setting: Setting, sight: Sight, index: Index) -> Any:
-        """The summary of a block, as arrays; runs once, at the end."""
-        del setting, sight, index
-        return memory
+    def wants(self, trajectories: np.ndarray) -> bool:
+        """Whether a block with these trajectories is looked at."""
+        del trajectories
+        return True
+
+    def collect(self, tally: Any, seen: Seen) -> Any:
+        """The tally after some more looks, None before the first."""
+        del seen
+        return tally
+
+    def close(self, tally: Any, memory: Any, ended: Ended) -> Any:
+        """The summary of a block, a tree of NumPy arrays; `memory` has the trajectories as its first axis."""
+        del memory, ended
+        return tally
+
+    # On the host, for the run.
 
     def merge(self, a: Any, b: Any) -> Any:
-        """The summary of two blocks, in their order; on the host."""
+        """The summary of two blocks, in their order."""
         raise self._missing("merge")
 
     def report(self, name: str, summary: Any, clock: Clock) -> Report:
         """The summary of a whole run, under its name."""
         raise self._missing("report")
 
-    def error(self, summary: Any) -> float | None:
-        """The largest standard error of what is reported at the end, for a run that goes on until it is small enough."""
-        del summary
-        return None
+    @property
+    def has_error(self) -> bool:
+        """Whether there is a standard error to go by, for a run that goes on until it is small enough."""
+        return type(self).error is not Watcher.error
+
+    def error(self, summary: Any) -> float:
+        """The largest standard error of what is reported at the end."""
+        raise self._missing("error")
+
+    def held(self, row: Any, looks: int, trajectories: int) -> int:
+        """Bytes of the summary of so many looks at so many trajectories; `row` has the shapes of one row."""
+        del row, looks, trajectories
+        return 0
 
     def _missing(self, verb: str) -> NotImplementedError:
         return NotImplementedError(f"{type(self).__name__} is a watcher without `{verb}`, which a run needs: see bismut.ensembles.Watcher.")

@@ -131,7 +131,8 @@ def _of_states(name: str, data: Any, words: str) -> dict[str, Picture]:
     found = {}
     draw = lambda kind, **chosen: _marked(partial(kind, name=name, words=words, **chosen), data)
     turns = {kind: array for kind, array in q.items() if _rotations(array)}
-    flat = [(q[one], p[other]) for one, other in zip(q, p, strict=False) if one not in turns and q[one].shape == p[other].shape]
+    pairs = [(one, f"p{one[1:]}") for one in q]  # q0 and p0 belong together, wherever they stand
+    flat = [(q[one], p[other]) for one, other in pairs if one not in turns and other in p and q[one].shape == p[other].shape]
     if flat:
         what = "last states" if name == "final" else "kept trajectories"
         found[f"{name}-portrait"] = Picture(f"phase portrait of the {what}", draw(portrait, pairs=flat), (7.5, 6.0))

@@ -8,6 +8,7 @@ unknowns for the rotation of each body, and never a system of 6K equations.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -18,7 +19,7 @@ from bismut.mechanics.bodies import forces as own
 from bismut.mechanics.bodies.box import Box
 from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.terms import Terms
-from bismut.mechanics.law import law
+from bismut.mechanics.law import Law, law
 from bismut.mechanics.mechanical import mechanical
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
@@ -90,10 +91,26 @@ def _in_box(name: str, given: Callable | None, box: Box | None) -> Callable | No
     return given.inside(box) if any(isinstance(part, PairTerm) for part in given.parts) else given
 
 
+@dataclass(frozen=True)
+class _OfBodies:
+    inner: Law
+
+    def __call__(self, q, t, parameters):
+        return self.inner(*q, t=t, parameters=parameters)
+
+
+@dataclass(frozen=True)
+class _OfPoints:
+    inner: Law
+
+    def __call__(self, q, parameters):
+        return self.inner(*q, t=0.0, parameters=parameters)
+
+
 def _of_bodies(name: str, function: Callable | None) -> Callable | None:
     """A function of (x, R) as a function of q = (x, R)."""
     inner = law(name, function, ("x", "R"))
-    return None if inner is None else (lambda q, t, parameters: inner(*q, t=t, parameters=parameters))
+    return None if inner is None else _OfBodies(inner)
 
 
 def _of_points(function: Callable | None) -> Callable | None:
@@ -103,7 +120,7 @@ def _of_points(function: Callable | None) -> Callable | None:
         return None
     if "t" in inner.wants:
         raise ShapeError("constraint names an argument t, but constraints that move are not supported: g must be a function of (x, R).")
-    return lambda q, parameters: inner(*q, t=0.0, parameters=parameters)
+    return _OfPoints(inner)
 
 
 def _inertia(mass: Any, inertia: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ Where Γ and M are constant and there are no constraints, both are diagonalised 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -19,11 +20,12 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from bismut.errors import BismutError, ShapeError
+from bismut.blame import why
+from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.mechanics.coefficients import Coefficient, check, coefficients
 from bismut.mechanics.dependence import depends
 from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Slopes, Uniform
-from bismut.mechanics.law import law
+from bismut.mechanics.law import Law, law
 from bismut.mechanics.system import System
 
 
@@ -45,12 +47,29 @@ def own(system: System) -> Slopes:
     if not system.channels:
         raise BismutError("This system has no stochastic potentials for a friction to balance. Give friction= or rate=, or noise= to the system.")
 
-    def source(system, q, t, kT, constant):
-        space = system.space
-        slopes = jax.jacrev(lambda e: system.noise(space.nudge(q, space.unflatten(e)), t))(jnp.zeros(space.dim, system.dtype))
-        return slopes.T / jnp.sqrt(2 * kT)
+    return Slopes(_slopes, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
 
-    return Slopes(source, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
+
+def _slopes(system, q, t, kT, constant):
+    """dγ/√(2kT)."""
+    space = system.space
+    slopes = jax.jacrev(lambda e: system.noise(space.nudge(q, space.unflatten(e)), t))(jnp.zeros(space.dim, system.dtype))
+    return slopes.T / jnp.sqrt(2 * kT)
+
+
+def _constant(system, q, t, kT, constant):
+    return constant
+
+
+@dataclass(frozen=True)
+class _Own:
+    """B(q)/√(2kT), from a function of the user."""
+
+    B: Law
+
+    def __call__(self, system, q, t, kT, constant):
+        leaves = jax.tree.leaves(self.B(q, t=t, parameters=system.parameters))
+        return jnp.concatenate([leaf.reshape(-1, leaf.shape[-1]) for leaf in leaves]) / jnp.sqrt(2 * kT)
 
 
 def _uniform(system: System, rate) -> Friction:
@@ -70,19 +89,36 @@ def _uniform(system: System, rate) -> Friction:
 def _from_function(system: System, friction: Callable) -> Factors:
     B = law("friction", friction, ("q",))
     assert B is not None
-    flat = lambda tree: jnp.concatenate([leaf.reshape(-1, leaf.shape[-1]) for leaf in jax.tree.leaves(tree)])
-
-    def source(system, q, t, kT, constant):
-        return flat(B(q, t=t, parameters=system.parameters)) / jnp.sqrt(2 * kT)
-
+    source = _Own(B)
     one = jnp.ones((), system.dtype)
     try:
         shape = jax.eval_shape(lambda q: source(system, q, one, one, None), system.space.origin(system.dtype)).shape
     except Exception as problem:
-        raise ShapeError(f"friction(q) must return factors B(q), one array (n, r) or arrays (..., r) as in a velocity: {problem}") from problem
+        raise ShapeError(f"friction(q) must return factors B(q), one array (n, r) or arrays (..., r) as in a velocity: {why(problem)}.") from problem
     if shape[0] != system.space.dim:
         raise ShapeError(f"friction(q) must return factors B(q) with {system.space.dim} rows on {system.space}, but shape {shape} came.")
+    _check_sign(system, lambda q: source(system, q, one, 0.5 * one, None), shape)
     return Factors(source, None, shape[1], f"Γ = B(q) B(q)ᵀ/2kT with {shape[1]} columns")
+
+
+def _check_sign(system: System, factors: Callable, shape: tuple[int, ...]) -> None:
+    """Refuse symmetric factors with a negative eigenvalue: BBᵀ does not see the sign, so somebody meant Γ itself, and −1 would act as +1.
+
+    (Factors that are not symmetric are as good as any: triangular ones, derivatives of several potentials, axes that turn.)
+    """
+    if shape[0] != shape[1]:
+        return
+    for seed in range(3):
+        q = jax.tree.map(lambda leaf: jnp.asarray(leaf, system.dtype), system.space.random(jax.random.key(seed)))
+        B = factors(q)
+        if isinstance(B, Tracer):
+            return
+        smallest = np.linalg.eigvalsh(np.asarray(B)).min() if np.allclose(B, np.swapaxes(B, 0, 1)) else 0.0
+        if smallest < -1e-12 * np.abs(B).max():
+            raise DomainError(
+                f"friction(q) must return factors B(q) of a friction Γ = B(q) B(q)ᵀ/2kT ≥ 0, but a symmetric matrix with eigenvalue {smallest:.3g} "
+                "came, whose sign would have no effect. If Γ(q) itself was meant, return jnp.linalg.cholesky(2 kT Γ(q)); it cannot be negative."
+            )
 
 
 def _from_numbers(system: System, friction) -> Friction:
@@ -110,7 +146,7 @@ def _from_numbers(system: System, friction) -> Friction:
         A[start : start + size, start : start + size] = Q * np.sqrt(np.maximum(values, 0.0))
         start += size
     A = A[:, np.abs(A).max(0) > 1e-14 * np.abs(A).max()]
-    return Factors(lambda system, q, t, kT, constant: constant, jnp.asarray(A, system.dtype), A.shape[1], f"constant Γ of rank {A.shape[1]}")
+    return Factors(_constant, jnp.asarray(A, system.dtype), A.shape[1], f"constant Γ of rank {A.shape[1]}")
 
 
 def _as_blocks(one: Coefficient, shape: tuple[int, ...]) -> Float[Array, "count size size"]:

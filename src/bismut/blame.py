@@ -1,0 +1,21 @@
+"""What a function of the user did wrong, in a sentence.
+
+A step is compiled, so functions are called with arrays whose numbers are not known yet. JAX says so in several lines about tracers; what was done is
+one of four things, and each has its remedy.
+"""
+
+_REMEDIES = {
+    "TracerArrayConversionError": "it calls NumPy. Use jax.numpy as jnp inside it: jnp.cos instead of np.cos, jnp.array instead of np.array",
+    "TracerBoolConversionError": "it decides by a number that is not known when it is compiled. Use jnp.where(condition, a, b) instead of if",
+    "TracerIntegerConversionError": "it takes a number that is not known yet for an index. Use jnp.take(array, index) instead of list[index]",
+    "ConcretizationTypeError": "it wants a Python number. Use jnp.cos instead of math.cos, and leave out float(...)",
+}
+
+
+def why(problem: BaseException) -> str:
+    """The remedy for a known mistake, otherwise the first line of what was said."""
+    for kind in type(problem).__mro__:
+        if kind.__name__ in _REMEDIES:
+            return _REMEDIES[kind.__name__]
+    said = str(problem).strip()
+    return said.splitlines()[0].rstrip(".") if said else type(problem).__name__

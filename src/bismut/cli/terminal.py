@@ -1,0 +1,69 @@
+"""What a terminal can show, and what happens when nobody listens any more.
+
+Formulas and marks are written with their own letters. Where the terminal knows only ASCII they are spelled: ✓ becomes ok, γ becomes gamma. When the
+reader of a pipe has gone (`bismut list | head -1`), the command ends without a word.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+import unicodedata
+from io import TextIOWrapper
+
+CLOSED = 141  # 128 + SIGPIPE, as the shell reports it
+
+_SPELLED = {
+    **{
+        "✓": "ok",
+        "✗": "FAILED",
+        "·": ".",
+        "–": "-",
+        "—": "-",
+        "−": "-",
+        "…": "...",
+        "×": "x",
+        "±": "+/-",
+        "√": "sqrt",
+        "∂": "d",
+        "∘": "o",
+        "⊕": "(+)",
+    },
+    **{"≤": "<=", "≥": ">=", "≈": "~", "→": "->", "↦": "->", "⟨": "<", "⟩": ">", "∫": "int", "ℝ": "R", "Σ": "Sum", "𝔊": "G", "⊖": "(-)", "⊗": "(x)"},
+    **{"°": "deg", "∈": "in", "∞": "inf", "⟹": "=>", "’": "'", "“": '"', "”": '"'},
+}
+
+
+def _spelled(problem: UnicodeError) -> tuple[str, int]:
+    """An error handler of `codecs`: the letters that cannot be written, spelled."""
+    assert isinstance(problem, UnicodeEncodeError)
+    return "".join(map(_letter, problem.object[problem.start : problem.end])), problem.end
+
+
+def _letter(letter: str) -> str:
+    if letter in _SPELLED:
+        return _SPELLED[letter]
+    name = unicodedata.name(letter, "")
+    if name.startswith("GREEK"):  # GREEK SMALL LETTER GAMMA
+        word = name.split(" LETTER ")[-1].split()[0]
+        return word.capitalize() if "CAPITAL" in name else word.lower()
+    plain = unicodedata.normalize("NFKD", letter).encode("ascii", "ignore").decode()  # superscripts, ½, accents
+    return plain or "?"
+
+
+codecs.register_error("spelled", _spelled)
+
+
+def make_readable() -> None:
+    """Let standard output and error spell what they cannot write."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="spelled")
+
+
+def nobody_listens() -> int:
+    """After a broken pipe: what is still to be written goes nowhere, and the process ends quietly."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    return CLOSED

@@ -1,0 +1,46 @@
+"""Which engine takes a task, and why."""
+
+import importlib
+from typing import NamedTuple
+
+import jax
+
+from bismut.engines.engine import Engine, Task
+from bismut.engines.xla import Xla
+from bismut.errors import BismutError
+
+MODES = ("auto", "native", "xla")
+
+
+class Choice(NamedTuple):
+    """An engine, and why it was chosen."""
+
+    engine: Engine
+    why: str
+
+
+def choose(mode: str, task: Task) -> Choice:
+    """The native engine where it can, XLA elsewhere; or the one that was asked for, with an error if it cannot."""
+    if mode == "xla":
+        return Choice(Xla(), "asked for")
+    refusal = _refusal(task)
+    if refusal is None:
+        return Choice(_native(), "one machine loop over trajectories")
+    if mode == "native":
+        raise BismutError(f'mode="native" cannot run this: {refusal}. mode="auto" takes XLA where it has to.')
+    return Choice(Xla(), refusal)
+
+
+def _native() -> Engine:
+    return importlib.import_module("bismut.engines.native.engine").Native()
+
+
+def _refusal(task: Task) -> str | None:
+    """Why the native engine cannot take the task; None if it can."""
+    if jax.default_backend() != "cpu":
+        return f"the native engine is one for processors, and JAX computes on {jax.default_backend()}"
+    try:
+        engine = _native()
+    except ImportError as problem:
+        return f"the native engine cannot be loaded: {problem}"
+    return engine.refusal(task)

@@ -1,0 +1,252 @@
+"""The code of operations on lanes, by the names of JAX's primitives.
+
+A product and a sum are fused, a b + c rounded once, wherever a sum meets a product. That is decided by the formula alone, hence for every trajectory
+alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bismut.engines.native.code import Code, Value
+from bismut.engines.native.elementary import FUNCTIONS
+from bismut.engines.native.elementary.formula import Mask
+from bismut.engines.native.folding import compute
+from bismut.engines.native.lane import SHARED, Lane, constant, level_of, value_of
+
+_COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+
+
+def _float_max(code: Code, a: Value, b: Value, sign: str, plain: bool) -> Value:
+    """The larger (>) or smaller (<) of two, NaN if one is; `plain` if b is known to be a number."""
+    opposite = "<" if sign == ">" else ">"
+    chosen = code.select(code.compare(opposite, a, b), b, a)
+    return chosen if plain else code.select(code.is_nan(b), b, chosen)
+
+
+def _power(code: Code, a: Value, y: int, dtype) -> Value:
+    if y < 0:
+        return code.div(code.constant(1, dtype), _power(code, a, -y, dtype))
+    if y == 0:
+        return code.constant(1, dtype)
+    multiply = code.mul if np.dtype(dtype).kind == "f" else code.builder.mul
+    found, square = None, a
+    while y:
+        if y & 1:
+            found = square if found is None else multiply(found, square)
+        y >>= 1
+        square = multiply(square, square) if y else square
+    return found
+
+
+def _rounded(code: Code, a: Value, method: int, dtype) -> Value:
+    """The nearest whole number: of two the even one (method 1) or the one away from zero (0)."""
+    if method == 1:
+        return code.rint(a)
+    down = code.floor(code.abs(a))
+    up = code.compare(">=", code.sub(code.abs(a), down), code.constant(0.5, dtype))
+    return code.copysign(code.select(up, code.add(down, code.constant(1, dtype)), down), a)
+
+
+def _sign(code: Code, a: Value, dtype) -> Value:
+    one, zero = code.constant(1, dtype), code.constant(0, dtype)
+    nonzero = code.builder.or_(code.compare(">", a, zero), code.compare("<", a, zero))
+    return code.select(nonzero, code.copysign(one, a), a)
+
+
+def _larger(sign: str) -> Callable:
+    def emitted(code: Code, a: list[Value], lanes: list, dtype, settings: dict) -> Value:
+        if constant(lanes[0]):
+            lanes, a = lanes[::-1], a[::-1]
+        return _float_max(code, *a, sign=sign, plain=constant(lanes[1]) and not np.isnan(lanes[1]))
+
+    return emitted
+
+
+def _clamped(code: Code, a: list[Value], lanes: list, dtype, settings: dict) -> Value:
+    known = [constant(lanes[0]), constant(lanes[2])]
+    return _float_max(code, _float_max(code, a[1], a[0], ">", known[0]), a[2], "<", known[1])
+
+
+# (code, values, lanes, dtype, settings) ↦ value, for reals; elementary functions come beside them.
+_REALS: dict[str, Callable] = {
+    "add": lambda code, a, *_: code.add(*a),
+    "add_any": lambda code, a, *_: code.add(*a),
+    "sub": lambda code, a, *_: code.sub(*a),
+    "mul": lambda code, a, *_: code.mul(*a),
+    "div": lambda code, a, *_: code.div(*a),
+    "neg": lambda code, a, *_: code.neg(*a),
+    "square": lambda code, a, *_: code.mul(a[0], a[0]),
+    "integer_pow": lambda code, a, _, dtype, settings: _power(code, a[0], settings["y"], dtype),
+    "max": _larger(">"),
+    "min": _larger("<"),
+    "clamp": _clamped,
+    "abs": lambda code, a, *_: code.abs(a[0]),
+    "sign": lambda code, a, _, dtype, __: _sign(code, a[0], dtype),
+    "sqrt": lambda code, a, *_: code.sqrt(a[0]),
+    "rsqrt": lambda code, a, _, dtype, __: code.div(code.constant(1, dtype), code.sqrt(a[0])),
+    "floor": lambda code, a, *_: code.floor(a[0]),
+    "ceil": lambda code, a, *_: code.neg(code.floor(code.neg(a[0]))),
+    "round": lambda code, a, _, dtype, settings: _rounded(code, a[0], int(settings["rounding_method"]), dtype),
+    "rem": lambda code, a, *_: code.builder.frem(*a),
+    **{name: lambda code, a, *_, emit=emit: emit(code, *a) for name, emit in FUNCTIONS.items()},
+}
+
+
+def _order(code: Code, dtype: np.dtype) -> Callable:
+    return code.builder.icmp_signed if dtype.kind == "i" else code.builder.icmp_unsigned
+
+
+def _whole_sign(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+    zero, order = code.constant(0, dtype), _order(code, dtype)
+    below = code.select(order("<", a[0], zero), code.constant(-1, dtype), zero)
+    return code.select(order(">", a[0], zero), code.constant(1, dtype), below)
+
+
+def _divided(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+    """Towards zero; by zero all bits are ones, as XLA has it, and the machine does not stop."""
+    by, none = _divisor(code, a[1], dtype)
+    divide = code.builder.sdiv if dtype.kind == "i" else code.builder.udiv
+    return code.select(none, code.constant(-1 if dtype.kind == "i" else np.iinfo(dtype).max, dtype), divide(a[0], by))
+
+
+def _remainder(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+    by, none = _divisor(code, a[1], dtype)
+    return code.select(none, a[0], (code.builder.srem if dtype.kind == "i" else code.builder.urem)(a[0], by))
+
+
+def _divisor(code: Code, b: Value, dtype) -> tuple[Value, Value]:
+    none = code.builder.icmp_unsigned("==", b, code.constant(0, dtype))
+    return code.select(none, code.constant(1, dtype), b), none
+
+
+def _whole_clamp(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+    order = _order(code, dtype)
+    low = code.select(order("<", a[1], a[0]), a[0], a[1])
+    return code.select(order(">", low, a[2]), a[2], low)
+
+
+def _whole_abs(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+    return code.select(code.builder.icmp_signed("<", a[0], code.constant(0, dtype)), code.builder.neg(a[0]), a[0]) if dtype.kind == "i" else a[0]
+
+
+# (code, values, dtype, settings) ↦ value, for whole numbers and truth values.
+_WHOLES: dict[str, Callable] = {
+    "add": lambda code, a, *_: code.builder.add(*a),
+    "add_any": lambda code, a, *_: code.builder.add(*a),
+    "sub": lambda code, a, *_: code.builder.sub(*a),
+    "mul": lambda code, a, *_: code.builder.mul(*a),
+    "neg": lambda code, a, *_: code.builder.neg(a[0]),
+    "and": lambda code, a, *_: code.builder.and_(*a),
+    "or": lambda code, a, *_: code.builder.or_(*a),
+    "xor": lambda code, a, *_: code.builder.xor(*a),
+    "not": lambda code, a, *_: code.builder.not_(a[0]),
+    "square": lambda code, a, *_: code.builder.mul(a[0], a[0]),
+    "integer_pow": lambda code, a, dtype, settings: _power(code, a[0], settings["y"], dtype),
+    "max": lambda code, a, dtype, _: code.select(_order(code, dtype)(">", *a), *a),
+    "min": lambda code, a, dtype, _: code.select(_order(code, dtype)("<", *a), *a),
+    "abs": _whole_abs,
+    "sign": _whole_sign,
+    "div": _divided,
+    "rem": _remainder,
+    "clamp": _whole_clamp,
+    "shift_left": lambda code, a, *_: code.builder.shl(*a),
+    "shift_right_logical": lambda code, a, *_: code.builder.lshr(*a),
+    "shift_right_arithmetic": lambda code, a, *_: code.builder.ashr(*a),
+}
+
+
+def _converted(code: Code, a: Value, old: np.dtype, new: np.dtype) -> Value:
+    builder, kind = code.builder, code.vector(new)
+    if old == new:
+        return a
+    if new.kind == "b":
+        return code.compare("!=", a, code.constant(0, old)) if old.kind == "f" else builder.icmp_unsigned("!=", a, code.constant(0, old))
+    if old.kind == "f":
+        if new.kind == "f":
+            return builder.fpext(a, kind) if new.itemsize > old.itemsize else builder.fptrunc(a, kind)
+        return (builder.fptoui if new.kind == "u" else builder.fptosi)(a, kind)
+    if new.kind == "f":
+        return (builder.sitofp if old.kind == "i" else builder.uitofp)(a, kind)
+    if old.kind != "b" and new.itemsize == old.itemsize:
+        return a
+    if old.kind != "b" and new.itemsize < old.itemsize:
+        return builder.trunc(a, kind)
+    return (builder.sext if old.kind == "i" else builder.zext)(a, kind)
+
+
+def _fused(code: Code, name: str, lanes: list, level: int, dtype) -> Value | None:
+    """a b + c, a b − c or c − a b as one operation, if one side is a product. One that is shared, and the sum is not, is better kept as it is."""
+    usable = [isinstance(lane, Lane) and lane.factors is not None and (lane.level < SHARED or level == SHARED) for lane in lanes]
+    if not any(usable):
+        return None
+    which = 0 if usable[0] else 1
+    other = value_of(code, lanes[1 - which], dtype)
+    a, b = (value_of(code, factor, dtype) for factor in lanes[which].factors)
+    if name == "sub":
+        if which == 0:
+            other = code.neg(other)
+        else:
+            a = code.neg(a)
+    return code.fma(a, b, other)
+
+
+def emit(code: Code, name: str, lanes: list, settings: dict, level: int | None = None) -> Lane:
+    """The code of one operation, at the end of what is there."""
+    level = level_of(lanes) if level is None else level
+    if name == "select_n":
+        return _selected(code, lanes, level)
+    dtype = next(lane.dtype for lane in lanes if isinstance(lane, Lane))
+    if name in ("copy", "copy_p", "stop_gradient", "reduce_precision"):
+        return lanes[0]
+    if name in ("add", "add_any", "sub") and dtype.kind == "f":
+        fused = _fused(code, name, lanes, level, dtype)
+        if fused is not None:
+            return Lane(fused, dtype, level)
+    if name == "pow" and lanes[1].dtype.kind != "f":
+        lanes = [lanes[0], convert(code, lanes[1], lanes[0].dtype, level)]
+        dtype = lanes[0].dtype
+    a = [value_of(code, lane, lane.dtype if name.startswith("shift") or name == "clamp" else dtype) for lane in lanes]
+    if name in _COMPARE:
+        if dtype.kind == "f":
+            return Lane(code.compare(_COMPARE[name], *a), bool, level)
+        order = code.builder.icmp_signed if dtype.kind == "i" else code.builder.icmp_unsigned
+        return Lane(order(_COMPARE[name], *a), bool, level)
+    if name == "is_finite":
+        return Lane(code.compare("<", code.abs(a[0]), code.constant(np.inf, dtype)), bool, level)
+    if name == "convert_element_type":
+        return convert(code, lanes[0], settings["new_dtype"], level)
+    if name == "bitcast_convert_type":
+        new = np.dtype(settings["new_dtype"])
+        return Lane(code.builder.bitcast(a[0], code.vector(new)), new, level)
+    if dtype.kind == "f":
+        factors = tuple(lanes) if name == "mul" else (lanes[0], lanes[0]) if name == "square" else None
+        return Lane(_REALS[name](code, a, lanes, dtype, settings), dtype, level, factors)
+    return Lane(_WHOLES[name](code, a, dtype, settings), dtype, level)
+
+
+def convert(code: Code, lane: Any, new: Any, level: int) -> Any:
+    """A lane as a number of another kind."""
+    if constant(lane):
+        return compute("convert_element_type", [lane], {"new_dtype": new})
+    return lane if lane.dtype == np.dtype(new) else Lane(_converted(code, lane.value, lane.dtype, np.dtype(new)), new, level)
+
+
+def _selected(code: Code, lanes: list, level: int) -> Lane:
+    which, *cases = lanes
+    dtype = next((case.dtype for case in cases if isinstance(case, Lane)), cases[0].dtype)
+    values = [value_of(code, case, dtype) for case in cases]
+    if which.dtype == bool:
+        return Lane(code.select(which.value, values[1], values[0]), dtype, level)
+    chosen = values[0]
+    for i, value in enumerate(values[1:], 1):
+        chosen = code.select(code.builder.icmp_signed("==", which.value, code.constant(i, which.dtype)), value, chosen)
+    return Lane(chosen, dtype, level)
+
+
+def somewhere(code: Code, mask: Value) -> Value:
+    """One bit: whether any lane says yes."""
+    return Mask(code, mask).somewhere()

@@ -1,0 +1,55 @@
+"""Operations entry by entry, and calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jax.extend.core import ClosedJaxpr
+
+from bismut.engines.native.field import Array, Field, Formula, array_level, entry
+from bismut.engines.native.folding import ELEMENTWISE, SETTINGS
+from bismut.engines.native.frame import Scope
+from bismut.engines.native.lane import array_of
+from bismut.engines.native.walk import rule, run
+
+
+def apply(scope: Scope, name: str, inputs: list[Array], settings: dict, dtype: Any) -> Array:
+    """One operation on arrays; an axis of length one goes with every entry."""
+    shape = np.broadcast_shapes(*(x.shape for x in inputs))
+    if any(isinstance(x, Field) for x in inputs):
+        placed = lambda x, index: [i if n > 1 else 0 for i, n in zip(index, x.shape, strict=True)] if x.shape else ()
+
+        def one(inner: Scope, index) -> Any:
+            return inner.lane(name, [entry(inner, x, placed(x, index)) for x in inputs], settings)
+
+        return Formula(shape, dtype, min(map(array_level, inputs)), one)
+    columns = [x.flat if x.shape == shape else np.broadcast_to(x, shape).flat for x in inputs]
+    return array_of([scope.lane(name, list(lanes), settings) for lanes in zip(*columns, strict=True)], shape)
+
+
+@rule(*ELEMENTWISE)
+def _(scope, equation, inputs):
+    name = equation.primitive.name
+    settings = {key: equation.params[key] for key in SETTINGS.get(name, ())}
+    return [apply(scope, name, inputs, settings, equation.outvars[0].aval.dtype)]
+
+
+@rule("optimization_barrier")
+def _(scope, equation, inputs):
+    return inputs
+
+
+@rule("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "remat", "checkpoint", "remat2")
+def _(scope, equation, inputs):
+    params = equation.params
+    inner = next(params[name] for name in ("jaxpr", "call_jaxpr", "fun_jaxpr") if name in params)
+    return run(scope, inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ()), inputs)
+
+
+@rule("linear_solve", "custom_linear_solve")
+def _(scope, equation, inputs):
+    lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
+    first = lengths.matvec + lengths.vecmat
+    constants, right = inputs[first : first + lengths.solve], inputs[sum(lengths) :]
+    return run(scope, jaxprs.solve, [*constants, *right])

@@ -1,0 +1,174 @@
+"""The native engine: a task as machine code, and batches in memory.
+
+A batch holds every leaf of its carries as an array (entries, n), trajectories side by side, n a multiple of the widest vector; places past the last
+trajectory repeat it. A program copies what it changes, so a batch can be advanced again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+import jax
+import numpy as np
+from llvmlite import ir
+
+from bismut.engines.engine import Batch, Course, Task
+from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
+from bismut.engines.native.loops import write_advance, write_begin, write_watch
+from bismut.engines.native.target import Machine, fuses
+from bismut.engines.native.tracing import Jaxprs, trace
+from bismut.engines.native.walk import unknown
+
+PADDED = 16  # trajectories are filled up to a multiple of the widest vector
+
+
+class Native:
+    """Steps as machine code through LLVM, for the processor at hand."""
+
+    name = "native"
+
+    def __init__(self, width: int | None = None):
+        self._width = width
+        self._last: tuple[Task, Jaxprs] | None = None
+        self._lock = threading.Lock()
+
+    def refusal(self, task: Task) -> str | None:
+        """Why a task cannot be taken: what it has that there is no code for."""
+        jaxprs = self._trace(task)
+        closed = [jaxprs.begin, jaxprs.step, jaxprs.draw, *(part for pair in jaxprs.watches for part in pair)]
+        missing = sorted(set().union(*(unknown(part.jaxpr) for part in closed)))
+        return f"there is no machine code for {', '.join(missing)}" if missing else None
+
+    def compile(self, task: Task) -> NativeProgram:
+        width = self._width or (8 if np.dtype(task.dtype) == np.float64 else 16)
+        return NativeProgram(task, self._trace(task), width)
+
+    def _trace(self, task: Task) -> Jaxprs:
+        with self._lock:
+            if self._last is None or self._last[0] is not task:
+                self._last = (task, trace(task))
+            return self._last[1]
+
+
+class NativeProgram:
+    """Functions of the machine, and how they are called."""
+
+    def __init__(self, task: Task, jaxprs: Jaxprs, width: int):
+        self.task, self.jaxprs, self.width, self.dtype = task, jaxprs, width, np.dtype(task.dtype)
+        module = ir.Module()
+        common = (width, fuses(), self.dtype)
+        frames = {
+            "begin": write_begin(module, jaxprs, *common),
+            "watch": write_watch(module, jaxprs, *common),
+            "advance": write_advance(module, jaxprs, task.per, *common),
+        }
+        self.text = str(module)
+        machine = Machine(self.text)
+        self._functions = {name: (machine.function(name, ctypes.c_void_p), frame.size, frame.entries) for name, frame in frames.items()}
+        self._carry_tree, self._state_tree = jaxprs.begin.structure, jax.tree.structure(task.example)
+
+    # Calls.
+
+    def _call(self, name: str, course: Course, numbers: Any, n: int, *entries: Any) -> None:
+        """Entries are whole numbers or arrays, in the order of the table."""
+        function, size, count = self._functions[name]
+        leaves = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
+        real = lambda x: np.array([x], self.dtype)
+        workspace = np.empty(size + 256, np.uint8)
+        held = [workspace, n // self.width, n, real(course.h), real(course.t0), *leaves, *entries]
+        table = np.array([_entry(x) for x in held], np.int64)
+        assert len(table) == count, f"the table of {name} has {count} entries, {len(table)} came"
+        function(table.ctypes.data)
+
+    def _plain(self, leaf: Any, aval: Any) -> np.ndarray:
+        return np.ascontiguousarray(np.asarray(leaf), dtype=aval.dtype)
+
+    # The interface of an engine.
+
+    def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
+        n = -(-len(trajectories) // PADDED) * PADDED
+        given = [_column(np.asarray(leaf), aval, n) for leaf, aval in zip(jax.tree.leaves(states), self.jaxprs.state, strict=True)]
+        carry = _columns(self.jaxprs.carry, n)
+        self._call("begin", course, numbers, n, step, *given, *carry)
+        return Batch(np.asarray(trajectories, np.uint64), step, np.full(len(trajectories), -1, np.int64), carry)
+
+    def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
+        n = _width(batch)
+        memory = [_columns(first.shapes, n) for first, _ in self.jaxprs.watches]
+        self._call("watch", course, numbers, n, batch.step, *batch.carry, *(c for part in memory for c in part))
+        return batch._replace(memory=memory)
+
+    def look(self, course: Course, numbers: Any, batch: Batch, due: tuple[bool, ...]) -> tuple[Batch, list]:
+        return self._run(course, numbers, batch, 1, 0, [(1, 0) if mark else (0, -1) for mark in due], [int(mark) for mark in due])
+
+    def advance(self, course: Course, numbers: Any, batch: Batch, ticks: int, stride: int, every: tuple[int, ...], passed: int) -> tuple[Batch, list]:
+        turns, looks = [], []
+        for each in every:
+            left = each - passed % each if each else -1
+            turns.append((each, left))
+            looks.append(sum(1 for k in range(1, ticks + 1) if (passed + k * stride) % each == 0) if each else 0)
+            assert not each or left % stride == 0, "a stride passes over a look"
+        return self._run(course, numbers, batch, ticks, stride, turns, looks)
+
+    def _run(self, course, numbers, batch: Batch, ticks: int, stride: int, turns: list, looks: list) -> tuple[Batch, list]:
+        n = _width(batch)
+        carry = [c.copy() for c in batch.carry]
+        failed = _filled(batch.failed, n)
+        memory = None if batch.memory is None else [[c.copy() for c in part] for part in batch.memory]
+        rows, entries = [], []
+        for i, ((first, look), (each, left), count) in enumerate(zip(self.jaxprs.watches, turns, looks, strict=True)):
+            mine = memory[i] if memory is not None else _columns(first.shapes, n)
+            seen = [np.empty((count, *c.shape), c.dtype) for c in _columns(look.shapes[len(first.shapes) :], n)]
+            rows.append(seen)
+            entries += [each, left, *mine, *seen]
+        self._call("advance", course, numbers, n, batch.step, ticks, stride, course.phase, _filled(batch.trajectories, n), failed, *carry, *entries)
+        count = len(batch.trajectories)
+        new = Batch(batch.trajectories, batch.step + ticks * stride, failed[:count], carry, memory)
+        return new, [self._rows(i, seen, count) for i, seen in enumerate(rows)]
+
+    def _rows(self, which: int, seen: list, count: int) -> Any:
+        first, look = self.jaxprs.watches[which]
+        avals = look.shapes[len(first.shapes) :]
+        leaves = [np.moveaxis(_shaped(x[..., :count], aval, lead=1), -1, 1) for x, aval in zip(seen, avals, strict=True)]
+        whole = look.structure.unflatten([*[None] * len(first.shapes), *leaves])
+        return whole[1]
+
+    def states(self, batch: Batch) -> Any:
+        count = len(batch.trajectories)
+        leaves = [np.moveaxis(_shaped(batch.carry[i][:, :count], self.jaxprs.carry[i], lead=0), -1, 0) for i in self.jaxprs.where]
+        return self._state_tree.unflatten(leaves)
+
+    def memory(self, batch: Batch, which: int) -> Any:
+        first, _ = self.jaxprs.watches[which]
+        count = len(batch.trajectories)
+        return first.structure.unflatten(
+            [np.moveaxis(_shaped(x[:, :count], aval, lead=0), -1, 0) for x, aval in zip(batch.memory[which], first.shapes, strict=True)]
+        )
+
+
+def _entry(x: Any) -> int:
+    return x.ctypes.data if isinstance(x, np.ndarray) else int(x)
+
+
+def _width(batch: Batch) -> int:
+    return -(-len(batch.trajectories) // PADDED) * PADDED
+
+
+def _columns(avals, n: int) -> list[np.ndarray]:
+    return [np.empty((aval.size, n), aval.dtype) for aval in avals]
+
+
+def _column(leaf: np.ndarray, aval: Any, n: int) -> np.ndarray:
+    """An array with trajectories first as (entries, n)."""
+    flat = leaf.astype(aval.dtype, copy=False).reshape(leaf.shape[0], -1).T
+    return np.ascontiguousarray(np.concatenate([flat, np.repeat(flat[:, -1:], n - leaf.shape[0], 1)], 1))
+
+
+def _filled(x: np.ndarray, n: int) -> np.ndarray:
+    return np.concatenate([x, np.repeat(x[-1:], n - len(x))])
+
+
+def _shaped(x: np.ndarray, aval: Any, lead: int) -> np.ndarray:
+    return x.reshape(*x.shape[:lead], *aval.shape, x.shape[-1])

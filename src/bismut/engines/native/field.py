@@ -1,0 +1,213 @@
+"""Arrays too large for registers: in memory, or given by a formula for one entry.
+
+    Stored   vectors (or, for what all trajectories share, numbers) in memory, read with strides: views cost nothing
+    Formula  entry (i, j, ...) by code that is written where the entry is asked for; a chain of operations becomes one loop
+
+An array of few entries is a NumPy array of lanes. `entry` reads either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from bismut.engines.native.code import Value, element
+from bismut.engines.native.frame import LONG, Frame, Index, Scope, plus, times
+from bismut.engines.native.lane import SAME, SHARED, Lane, array_of, constant, level_of, value_of
+
+UNROLLED = 32  # entries of the last axes that are written out inside a loop
+
+
+class Field:
+    """An array by its entries."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    level: int
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    def at(self, scope: Scope, index: Sequence[Index]) -> Any:
+        """The lane of one entry."""
+        raise NotImplementedError
+
+
+class Writable(Field):
+    """An array whose entries can be set."""
+
+    def put(self, scope: Scope, index: Sequence[Index], lane: Any) -> None:
+        raise NotImplementedError
+
+
+class Formula(Field):
+    """An array whose entries are computed where they are asked for."""
+
+    def __init__(self, shape: Sequence[int], dtype: Any, level: int, entry: Callable[[Scope, Sequence[Index]], Any]):
+        self.shape, self.dtype, self.level, self.entry = tuple(shape), np.dtype(dtype), level, entry
+
+    def at(self, scope, index):
+        return self.entry(scope, index)
+
+
+class Stored(Writable):
+    """Entries in memory: `base` an address, `owner` what must live as long, `start` and `strides` counted in entries."""
+
+    def __init__(
+        self, base: Value, shape: Sequence[int], dtype: Any, level: int, *, owner: Any = None, start: Index = 0, strides=None, plain: bool = False
+    ):
+        self.base, self.shape, self.dtype, self.level, self.owner = base, tuple(shape), np.dtype(dtype), level, owner
+        self.start, self.plain = start, plain
+        self.strides = contiguous(self.shape) if strides is None else tuple(strides)
+
+    @property
+    def whole(self) -> bool:
+        """Whether entries follow each other without gaps."""
+        return self.strides == contiguous(self.shape)
+
+    def view(self, shape: Sequence[int], strides: Sequence[int], start: Index | None = None) -> Stored:
+        start = self.start if start is None else start
+        return Stored(self.base, shape, self.dtype, self.level, owner=self.owner, start=start, strides=strides, plain=self.plain)
+
+    def part(self, scope: Scope, index: Index) -> Stored:
+        """The array at one place of the first axis."""
+        start = plus(scope.builder, self.start, times(scope.builder, index, self.strides[0]))
+        return self.view(self.shape[1:], self.strides[1:], start)
+
+    def address(self, scope: Scope, index: Sequence[Index]) -> Value:
+        builder, place = scope.builder, self.start
+        for i, stride in zip(index, self.strides, strict=True):
+            place = plus(builder, place, times(builder, i, stride))
+        size = max(self.dtype.itemsize, 1) * (1 if self.plain else scope.frame.width)
+        place = times(builder, place, size)
+        kind = _kind(self.dtype) if self.plain else ir.VectorType(_kind(self.dtype), scope.frame.width)
+        return builder.bitcast(builder.gep(self.base, [LONG(place) if isinstance(place, int) else place]), kind.as_pointer())
+
+    def at(self, scope, index):
+        # What is shared can be read early only if its place is known early.
+        early = self.level == SHARED and scope.hoists and isinstance(self.start, int) and all(isinstance(i, int) for i in index)
+        if early:
+            key = ("read", id(self.base), self.start, self.dtype.char, self.plain, tuple(zip(index, self.strides, strict=True)))
+            known = scope.frame.memo.get(key)
+            if known is None:
+                known = scope.frame.memo[key] = (self._read(Scope(scope.frame, scope.frame.early), index, SHARED), self.base)
+            return known[0]
+        return self._read(scope, index, min(self.level, SAME))
+
+    def _read(self, scope: Scope, index: Sequence[Index], level: int) -> Lane:
+        value = scope.builder.load(self.address(scope, index), align=max(self.dtype.itemsize, 1))
+        if self.plain:
+            value = scope.splat(scope.builder.trunc(value, ir.IntType(1)) if self.dtype == bool else value, self.dtype).value
+        elif self.dtype == bool:
+            value = scope.builder.trunc(value, scope.code.vector(bool))
+        return Lane(value, self.dtype, level)
+
+    def put(self, scope: Scope, index: Sequence[Index], lane: Any) -> None:
+        value = value_of(scope.code, lane, self.dtype)
+        if self.dtype == bool:
+            value = scope.builder.zext(value, scope.code.vector(np.uint8))
+        scope.builder.store(value, self.address(scope, index), align=max(self.dtype.itemsize, 1))
+
+
+Array = Any  # a NumPy array of lanes, or a Field
+
+
+def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def _kind(dtype: np.dtype) -> ir.Type:
+    return ir.IntType(8) if dtype.kind == "b" else element(dtype)
+
+
+def array_level(array: Array) -> int:
+    return array.level if isinstance(array, Field) else level_of(array.flat)
+
+
+def entry(scope: Scope, array: Array, index: Sequence[Index]) -> Any:
+    """One entry of either kind of array."""
+    if isinstance(array, Field):
+        return array.at(scope, index)
+    if all(isinstance(i, int) for i in index):
+        return array[tuple(index)]
+    return stored(scope, array).at(scope, index)
+
+
+def allocate(scope: Scope, shape: Sequence[int], dtype: Any, level: int) -> Stored:
+    """An array in the workspace, not yet written."""
+    frame: Frame = scope.frame
+    vector = frame.width * max(np.dtype(dtype).itemsize, 1)
+    room = frame.room(int(np.prod(shape)) * vector, shared=scope.code is frame.early)
+    return Stored(frame.workspace, shape, dtype, level, owner=room, start=room.offset // vector)
+
+
+def everywhere(scope: Scope, shape: Sequence[int], body: Callable[[Scope, tuple], None], index: tuple = ()) -> None:
+    """body(scope, index) for every entry: loops over the first axes, and the last few written out."""
+    if int(np.prod(shape)) <= UNROLLED:
+        for rest in np.ndindex(*shape):
+            body(scope, (*index, *rest))
+        return
+    with scope.loop(shape[0]) as (inner, i):
+        everywhere(inner, shape[1:], body, (*index, i))
+
+
+def fill(scope: Scope, target: Writable, source: Array) -> None:
+    """target ← source, entry by entry."""
+    if not isinstance(source, Field) and not all(map(constant, source.flat)):
+        for index in np.ndindex(*target.shape):
+            target.put(scope, index, source[index])
+        return
+    everywhere(scope, target.shape, lambda inner, index: target.put(inner, index, entry(inner, source, index)))
+
+
+def stored(scope: Scope, array: Array) -> Stored:
+    """The array in memory, where it can be read at an index that is known only while the program runs."""
+    if isinstance(array, Stored):
+        return array
+    if not isinstance(array, Field):
+        if all(map(constant, array.flat)):
+            return _table(scope.frame, array)
+        known = scope._known(("stored", id(array)))
+        if known is not None:
+            return known[0]
+    level = array_level(array)
+    early = level == SHARED and scope.hoists
+    where = scope.shared() if early else scope
+    shape, dtype = array.shape, array.dtype if isinstance(array, Field) else lane_type(array)
+    new = allocate(where, shape, dtype, level if early else min(level, SAME))
+    fill(where, new, array)
+    if not isinstance(array, Field):
+        scope.memo[("stored", id(array))] = (new, array)
+    return new
+
+
+def lane_type(array: np.ndarray) -> np.dtype:
+    return np.dtype(array.flat[0].dtype)
+
+
+def _table(frame: Frame, array: np.ndarray) -> Stored:
+    """Constants as a table of the module."""
+    values = np.array([lane.item() for lane in array.flat], lane_type(array))
+    key = ("table", values.dtype.char, values.tobytes())
+    if key not in frame.memo:
+        kind = ir.ArrayType(_kind(values.dtype), values.size)
+        table: Any = ir.GlobalVariable(frame.function.module, kind, frame.function.module.get_unique_name("table"))
+        table.global_constant, table.linkage = True, "internal"
+        table.initializer = ir.Constant(kind, [float(v) if values.dtype.kind == "f" else int(v) for v in values])
+        frame.memo[key] = table.bitcast(ir.IntType(8).as_pointer())
+    return Stored(frame.memo[key], array.shape, values.dtype, SHARED, plain=True)
+
+
+def lanes(scope: Scope, array: Array) -> np.ndarray:
+    """The array as lanes, all entries written out."""
+    if not isinstance(array, Field):
+        return array
+    return array_of([array.at(scope, index) for index in np.ndindex(*array.shape)], array.shape)

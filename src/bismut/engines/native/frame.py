@@ -1,0 +1,197 @@
+"""A function of the machine while it is being written.
+
+    entry     small variables, which the compiler keeps in registers
+    early     what is shared by all trajectories and never changes: computed once
+    late      the loops over trajectories and steps
+
+Everything early comes before everything late, so a value that is shared may be asked for anywhere. Arrays that do not fit into registers lie in a
+workspace, whose size is known when the function is complete; one that nobody refers to any more gives its room back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from bismut.engines.native.arithmetic import emit
+from bismut.engines.native.code import Code, Value, element
+from bismut.engines.native.folding import compute, fold
+from bismut.engines.native.lane import SAME, SHARED, Lane, constant, level_of
+
+LONG, BYTE = ir.IntType(64), ir.IntType(8)
+POINTER = BYTE.as_pointer()
+
+Index = Any  # a whole number: an int where it is known, else a value of the code (64 bits)
+
+
+def times(builder: ir.IRBuilder, i: Index, n: int) -> Index:
+    if isinstance(i, int):
+        return i * n
+    return 0 if n == 0 else i if n == 1 else builder.mul(i, LONG(n))
+
+
+def plus(builder: ir.IRBuilder, i: Index, j: Index) -> Index:
+    if isinstance(i, int) and isinstance(j, int):
+        return i + j
+    if isinstance(i, int):
+        i, j = j, i
+    return i if isinstance(j, int) and j == 0 else builder.add(i, LONG(j) if isinstance(j, int) else j)
+
+
+class Room:
+    """A part of the workspace, given back when it is forgotten."""
+
+    def __init__(self, frame: Frame, offset: int, size: int, kept: bool):
+        self.frame, self.offset, self.size, self.kept = frame, offset, size, kept
+
+    def __del__(self):
+        if not self.kept:
+            self.frame.free.append((self.offset, self.size))
+
+
+class Frame:
+    """One function, void name(table), and what it needs while it is written. `table` holds addresses and whole numbers, 64 bits each."""
+
+    def __init__(self, module: ir.Module, name: str, width: int, fused: bool):
+        self.width, self.fused = width, fused
+        self.function = ir.Function(module, ir.FunctionType(ir.VoidType(), [LONG.as_pointer()]), name)
+        self.function.attributes.add("nounwind")
+        self._entry = ir.IRBuilder(self.function.append_basic_block("entry"))
+        self.early = Code(ir.IRBuilder(self.function.append_basic_block("early")), width, fused)
+        self._late = self.function.append_basic_block("late")
+        self.late = Code(ir.IRBuilder(self._late), width, fused)
+        self.memo: dict = {}
+        self.size = 0
+        self.free: list[tuple[int, int]] = []
+        self.entries = 0
+        self.workspace = self.pointer()
+
+    def entry(self) -> Value:
+        """The next entry of the table."""
+        address = self._entry.gep(self.function.args[0], [LONG(self.entries)])
+        self.entries += 1
+        return self._entry.load(address)
+
+    def pointer(self) -> Value:
+        return self._entry.inttoptr(self.entry(), POINTER)
+
+    def slot(self, kind: ir.Type) -> Value:
+        """A variable."""
+        return self._entry.alloca(kind)
+
+    def room(self, size: int, shared: bool) -> Room:
+        """So many bytes of the workspace. What is shared is written before all else, so its room is never used twice."""
+        size = -(-size // 256) * 256
+        if not shared:
+            for i, (offset, length) in enumerate(self.free):
+                if length >= size:
+                    self.free[i : i + 1] = [(offset + size, length - size)] if length > size else []
+                    return Room(self, offset, size, kept=False)
+        offset, self.size = self.size, self.size + size
+        return Room(self, offset, size, kept=shared)
+
+    def close(self) -> None:
+        self._entry.branch(self.early.builder.function.basic_blocks[1])
+        self.early.builder.branch(self._late)
+        self.late.builder.ret_void()
+
+
+class Scope:
+    """Where code is written: at the end of a block, knowing what was computed before it."""
+
+    def __init__(self, frame: Frame, code: Code, parent: Scope | None = None, hoists: bool = True):
+        self.frame, self.code, self.parent, self.hoists = frame, code, parent, hoists
+        self.memo: dict = {}
+
+    @property
+    def builder(self) -> ir.IRBuilder:
+        return self.code.builder
+
+    def inside(self) -> Scope:
+        """A scope for a block that is not always reached: what is computed there is not known after it."""
+        return Scope(self.frame, self.code, self, self.hoists)
+
+    def shared(self) -> Scope:
+        """The scope in which what is shared is computed, by code that may loop; its results are relabelled by whoever asks."""
+        return Scope(self.frame, self.frame.early, None, hoists=False)
+
+    def lane(self, name: str, lanes: list, settings: dict | None = None) -> Any:
+        """One operation on lanes; equal operations on the same lanes are one."""
+        found = fold(name, lanes)
+        if found is not None:
+            return found
+        if all(map(constant, lanes)):
+            return compute(name, lanes, settings or {})
+        key = (name, str(settings) if settings else "", *((lane.dtype.char, lane.tobytes()) if constant(lane) else id(lane) for lane in lanes))
+        level = level_of(lanes)
+        early = level == SHARED and self.hoists
+        known = self.frame.memo.get(key) if early else self._known(key)
+        if known is None:
+            code = self.frame.early if early else self.code
+            known = (
+                emit(code, name, lanes, settings or {}, level if early else min(level, SAME)),
+                lanes,
+            )  # lanes are kept, so that an id stays theirs
+            (self.frame.memo if early else self.memo)[key] = known
+        return known[0]
+
+    def _known(self, key: Any) -> Any:
+        scope: Scope | None = self
+        while scope is not None:
+            if key in scope.memo:
+                return scope.memo[key]
+            scope = scope.parent
+        return None
+
+    # Loops and branches.
+
+    @contextmanager
+    def loop(self, count: Index, start: Index = 0) -> Iterator[tuple[Scope, Value]]:
+        """for i = start ... count − 1; gives the scope of the body and i."""
+        builder = self.builder
+        number = lambda i: LONG(i) if isinstance(i, int) else i
+        before, head = builder.block, builder.append_basic_block("loop")
+        body, after = builder.append_basic_block("body"), builder.append_basic_block("after")
+        builder.branch(head)
+        builder.position_at_end(head)
+        i = builder.phi(LONG)
+        i.add_incoming(number(start), before)
+        builder.cbranch(builder.icmp_signed("<", i, number(count)), body, after)
+        builder.position_at_end(body)
+        yield self.inside(), i
+        i.add_incoming(builder.add(i, LONG(1)), builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+
+    def splat(self, number: Value, dtype: Any, level: int = SAME) -> Lane:
+        """One number of the machine in every lane."""
+        kind = self.code.vector(dtype)
+        alone = self.builder.insert_element(ir.Constant(kind, ir.Undefined), number, ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), self.frame.width), [0] * self.frame.width)
+        return Lane(self.builder.shuffle_vector(alone, ir.Constant(kind, ir.Undefined), zeros), dtype, level)
+
+    def counted(self, index: Index, dtype: Any) -> Any:
+        """An index as a lane."""
+        if isinstance(index, int):
+            return np.dtype(dtype).type(index)
+        number = self.splat(index, np.int64)
+        return number if np.dtype(dtype) == np.int64 else self.lane("convert_element_type", [number], {"new_dtype": np.dtype(dtype)})
+
+
+class Variable:
+    """A lane that changes: a loop's carry, a sum. The compiler keeps it in a register."""
+
+    def __init__(self, frame: Frame, dtype: Any):
+        self.dtype = np.dtype(dtype)
+        self.slot = frame.slot(ir.VectorType(element(dtype), frame.width))
+
+    def get(self, scope: Scope, level: int = 0) -> Lane:
+        return Lane(scope.builder.load(self.slot), self.dtype, level)
+
+    def set(self, scope: Scope, lane: Any) -> None:
+        value = lane.value if isinstance(lane, Lane) else scope.code.constant(lane, self.dtype)
+        scope.builder.store(value, self.slot)

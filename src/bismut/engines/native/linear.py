@@ -1,0 +1,156 @@
+"""Linear algebra of small matrices, and sorting few numbers, written out.
+
+Pivots differ between trajectories, so rows are exchanged by choosing, entry by entry, between those that may come to stand there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bismut.engines.native.field import lanes
+from bismut.engines.native.frame import Scope
+from bismut.engines.native.lane import array_of
+from bismut.engines.native.walk import Refused, rule
+
+LARGEST = 24  # rows up to which a matrix is written out: n³/3 multiplications
+
+
+def _matrices(scope: Scope, x: Any) -> np.ndarray:
+    if x.shape[-1] > LARGEST or x.shape[-2] > LARGEST:
+        raise Refused(f"linear algebra of {x.shape[-2]} × {x.shape[-1]} matrices, more than {LARGEST} rows")
+    return lanes(scope, x)
+
+
+def _less_product(scope: Scope, a: Any, b: Any, c: Any) -> Any:
+    """a − b c."""
+    return scope.lane("sub", [a, scope.lane("mul", [b, c])])
+
+
+@rule("lu")
+def _(scope, equation, inputs):
+    whole = _matrices(scope, inputs[0])
+    batch, (n, m) = whole.shape[:-2], whole.shape[-2:]
+    kind = np.int32
+    found = [_factored(scope, whole[g], min(n, m)) for g in np.ndindex(*batch)]
+    shape = lambda *tail: (*batch, *tail)
+    factors = array_of([lane for rows, _, _ in found for lane in rows.flat], shape(n, m))
+    pivots = array_of([lane for _, pivots, _ in found for lane in pivots], shape(min(n, m)))
+    order = array_of([lane for _, _, order in found for lane in order], shape(n))
+    return [factors, _typed(scope, pivots, kind), _typed(scope, order, kind)]
+
+
+def _typed(scope: Scope, x: np.ndarray, kind: Any) -> np.ndarray:
+    return array_of([scope.lane("convert_element_type", [lane], {"new_dtype": np.dtype(kind)}) for lane in x.flat], x.shape)
+
+
+def _factored(scope: Scope, matrix: np.ndarray, pivots: int) -> tuple[np.ndarray, list, list]:
+    """L and U in one matrix, the row exchanged at each stage, and the order of rows that results."""
+    a, n = matrix.copy(), matrix.shape[0]
+    order: list = [np.int32(i) for i in range(n)]
+    chosen = []
+    for k in range(pivots):
+        size = [scope.lane("abs", [a[i, k]]) for i in range(k, n)]
+        best, place = size[0], np.int32(k)
+        for i in range(k + 1, n):
+            larger = scope.lane("gt", [size[i - k], best])
+            best, place = scope.lane("select_n", [larger, best, size[i - k]]), scope.lane("select_n", [larger, place, np.int32(i)])
+        chosen.append(place)
+        rows = [[*a[i], order[i]] for i in range(n)]
+        top = rows[k]
+        for i in range(k + 1, n):
+            here = scope.lane("eq", [place, np.int32(i)])
+            swap = lambda old, new, here=here: scope.lane("select_n", [here, old, new])
+            top, rows[i] = [swap(x, y) for x, y in zip(top, rows[i], strict=True)], [swap(x, y) for x, y in zip(rows[i], rows[k], strict=True)]
+        rows[k] = top
+        for i in range(n):
+            a[i], order[i] = array_of(rows[i][:-1], (len(rows[i]) - 1,)), rows[i][-1]
+        for i in range(k + 1, n):
+            a[i, k] = scope.lane("div", [a[i, k], a[k, k]])
+            for j in range(k + 1, a.shape[1]):
+                a[i, j] = _less_product(scope, a[i, j], a[i, k], a[k, j])
+    return a, chosen, order
+
+
+@rule("lu_pivots_to_permutation")
+def _(scope, equation, inputs):
+    pivots, n = lanes(scope, inputs[0]), equation.params["permutation_size"]
+    outputs = []
+    for g in np.ndindex(*pivots.shape[:-1]):
+        order: list = [np.int32(i) for i in range(n)]
+        for k, place in enumerate(pivots[g]):
+            for i in range(k + 1, n):
+                here = scope.lane("eq", [place, np.int32(i)])
+                order[k], order[i] = scope.lane("select_n", [here, order[k], order[i]]), scope.lane("select_n", [here, order[i], order[k]])
+        outputs += order
+    return [array_of(outputs, (*pivots.shape[:-1], n))]
+
+
+@rule("triangular_solve")
+def _(scope, equation, inputs):
+    p = equation.params
+    a, b = (_matrices(scope, inputs[0]), lanes(scope, inputs[1]))
+    if p["transpose_a"]:
+        a = np.swapaxes(a, -1, -2)
+    lower = p["lower"] != bool(p["transpose_a"])
+    if not p["left_side"]:  # x a = b is aᵀ xᵀ = bᵀ
+        a, b, lower = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2), not lower
+    x = b.copy()
+    n = a.shape[-1]
+    for g in np.ndindex(*b.shape[:-2]):
+        for c in range(b.shape[-1]):
+            for i in range(n) if lower else reversed(range(n)):
+                total = x[(*g, i, c)]
+                for j in range(i) if lower else range(i + 1, n):
+                    total = _less_product(scope, total, a[(*g, i, j)], x[(*g, j, c)])
+                x[(*g, i, c)] = total if p["unit_diagonal"] else scope.lane("div", [total, a[(*g, i, i)]])
+    return [x if p["left_side"] else np.swapaxes(x, -1, -2)]
+
+
+@rule("cholesky")
+def _(scope, equation, inputs):
+    a = _matrices(scope, inputs[0])
+    out, n = a.copy(), a.shape[-1]
+    zero = np.dtype(equation.outvars[0].aval.dtype).type(0)
+    for g in np.ndindex(*a.shape[:-2]):
+        c = out[g]
+        for j in range(n):
+            for i in range(j, n):
+                total = a[(*g, i, j)]
+                for k in range(j):
+                    total = _less_product(scope, total, c[i, k], c[j, k])
+                c[i, j] = scope.lane("sqrt", [total]) if i == j else scope.lane("div", [total, c[j, j]])
+            c[j, j + 1 :] = zero
+    return [out]
+
+
+@rule("sort")
+def _(scope, equation, inputs):
+    """Neighbours exchanged until all are in order; equal ones keep their places."""
+    axis, keys = equation.params["dimension"], equation.params["num_keys"]
+    if inputs[0].shape[axis] > LARGEST:
+        raise Refused(f"sorting more than {LARGEST} numbers")
+    arrays = [np.moveaxis(lanes(scope, x), axis, -1).copy() for x in inputs]
+    n = arrays[0].shape[-1]
+    for g in np.ndindex(*arrays[0].shape[:-1]):
+        for last in range(n - 1, 0, -1):
+            for i in range(last):
+                swap = _before(scope, [x[(*g, i + 1)] for x in arrays[:keys]], [x[(*g, i)] for x in arrays[:keys]])
+                for x in arrays:
+                    a, b = x[(*g, i)], x[(*g, i + 1)]
+                    x[(*g, i)], x[(*g, i + 1)] = scope.lane("select_n", [swap, a, b]), scope.lane("select_n", [swap, b, a])
+    return [np.moveaxis(x, -1, axis) for x in arrays]
+
+
+def _before(scope: Scope, a: list, b: list) -> Any:
+    """Whether the keys a come before the keys b; NaN comes last."""
+    if np.dtype(a[0].dtype).kind == "f":
+        first = scope.lane(
+            "or", [scope.lane("lt", [a[0], b[0]]), scope.lane("and", [scope.lane("ne", [b[0], b[0]]), scope.lane("eq", [a[0], a[0]])])]
+        )
+    else:
+        first = scope.lane("lt", [a[0], b[0]])
+    if len(a) == 1:
+        return first
+    return scope.lane("or", [first, scope.lane("and", [scope.lane("eq", [a[0], b[0]]), _before(scope, a[1:], b[1:])])])

@@ -1,0 +1,273 @@
+"""The loops around a step.
+
+    for each group of W trajectories:   for each tick:   for each step of its stride:  ΔW, step       then those look whose turn it is
+
+A group stays in registers, or in a part of the workspace that fits the cache, from the first step of a call to the last. Functions are called with
+one table of addresses and whole numbers, in the order in which they are taken from the frame here and written by `program`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+from bismut.engines.native.code import element
+from bismut.engines.native.control import Held, replace, row_of
+from bismut.engines.native.field import Array, Stored, Writable, allocate, entry, everywhere, fill, lanes
+from bismut.engines.native.frame import LONG, Frame, Scope, Variable, plus, times
+from bismut.engines.native.lane import OWN, SHARED, Lane, array_of, constant, value_of
+from bismut.engines.native.tracing import Jaxprs
+from bismut.engines.native.walk import SMALL, run
+
+FEW = 16  # entries up to which an array of a step with loops over bodies is held in registers
+
+
+class Column(Writable):
+    """An array of every trajectory of a batch, (entries, n) in memory, at one group of trajectories."""
+
+    def __init__(self, frame: Frame, aval, width: Any):
+        self.shape, self.dtype, self.level = aval.shape, np.dtype(aval.dtype), OWN
+        self.base, self.width, self.group = frame.pointer(), width, None
+
+    def _address(self, scope: Scope, index: Sequence, row: Any = 0):
+        builder, place = scope.builder, 0
+        for i, n in zip(index, self.shape, strict=True):
+            place = plus(builder, times(builder, place, n), i)
+        place = plus(builder, times(builder, row, int(np.prod(self.shape))), place)
+        entries = builder.mul(LONG(place) if isinstance(place, int) else place, self.width)
+        first = builder.add(entries, builder.mul(self.group, LONG(scope.frame.width)))
+        kind = ir.IntType(8) if self.dtype.kind == "b" else element(self.dtype)
+        address = builder.gep(self.base, [builder.mul(first, LONG(max(self.dtype.itemsize, 1)))])
+        return builder.bitcast(address, ir.VectorType(kind, scope.frame.width).as_pointer())
+
+    def at(self, scope, index):
+        value = scope.builder.load(self._address(scope, index), align=max(self.dtype.itemsize, 1))
+        if self.dtype.kind == "b":
+            value = scope.builder.trunc(value, scope.code.vector(bool))
+        return Lane(value, self.dtype)
+
+    def put(self, scope: Scope, index, lane: Any, row: Any = 0) -> None:
+        value = value_of(scope.code, lane, self.dtype)
+        if self.dtype.kind == "b":
+            value = scope.builder.zext(value, scope.code.vector(np.uint8))
+        scope.builder.store(value, self._address(scope, index, row), align=max(self.dtype.itemsize, 1))
+
+
+class Batchwise:
+    """What the functions of a program have in common: the table, the numbers, the loop over groups."""
+
+    def __init__(self, module: ir.Module, name: str, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any):
+        self.frame = frame = Frame(module, name, width, fused)
+        self.jaxprs, self.dtype = jaxprs, np.dtype(dtype)
+        self.scope = Scope(frame, frame.late)
+        self.groups, self.width = frame.entry(), frame.entry()
+        self.h_address, self.t0_address = frame.pointer(), frame.pointer()
+        scalar = lambda base: Stored(base, (), dtype, SHARED, plain=True).at(self.scope, ())
+        self.h, self.t0 = scalar(self.h_address), scalar(self.t0_address)
+        self.numbers = [self._number(aval) for aval in jaxprs.numbers]
+        self.loops = any(e.primitive.name in ("each", "pairs") for e in _equations(jaxprs.step.jaxpr.jaxpr))
+
+    def _number(self, aval) -> Array:
+        whole = Stored(self.frame.pointer(), aval.shape, aval.dtype, SHARED, plain=True)
+        return whole if aval.size > SMALL else lanes(self.scope, whole)
+
+    def columns(self, avals: Sequence) -> list[Column]:
+        return [Column(self.frame, aval, self.width) for aval in avals]
+
+    def at_group(self, columns: Sequence[Column], group: Any) -> None:
+        for column in columns:
+            column.group = group
+
+    def time(self, scope: Scope, k: Any) -> np.ndarray:
+        """t = t0 + h k."""
+        number = scope.splat(k, np.int64)
+        steps = scope.lane("convert_element_type", [number], {"new_dtype": self.dtype})
+        product = scope.lane("mul", [self.h, steps])
+        return array_of([Lane(scope.code.add(self.t0.value, product.value), self.dtype, number.level)], ())  # rounded twice, as everywhere else
+
+    def large(self, aval) -> bool:
+        return aval.size > (FEW if self.loops else SMALL)
+
+    def read(self, scope: Scope, column: Column) -> Array:
+        return column if self.large(column) else lanes(scope, column)
+
+    def hold(self, scope: Scope, aval) -> Held:
+        return Held(scope, aval, self.large(aval), OWN)
+
+
+def _equations(jaxpr):
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple | list) else (value,):
+                inner = getattr(inner, "jaxpr", inner)  # noqa: PLW2901
+                if hasattr(inner, "eqns"):
+                    yield from _equations(inner)
+
+
+def write_begin(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any) -> Frame:
+    """begin: states ↦ carries."""
+    f = Batchwise(module, "begin", jaxprs, width, fused, dtype)
+    step = f.frame.entry()
+    states, carries = f.columns(jaxprs.state), f.columns(jaxprs.carry)
+    with f.scope.loop(f.groups) as (scope, g):
+        f.at_group([*states, *carries], g)
+        out = run(scope, jaxprs.begin.jaxpr, [*(f.read(scope, c) for c in states), f.time(scope, step), *f.numbers])
+        for column, x in zip(carries, out, strict=True):
+            fill(scope, column, x)
+    f.frame.close()
+    return f.frame
+
+
+def write_watch(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any) -> Frame:
+    """watch: carries ↦ memories of all watches, as they begin."""
+    f = Batchwise(module, "watch", jaxprs, width, fused, dtype)
+    step = f.frame.entry()
+    carries = f.columns(jaxprs.carry)
+    memories = [f.columns(first.shapes) for first, _ in jaxprs.watches]
+    with f.scope.loop(f.groups) as (scope, g):
+        f.at_group([*carries, *(c for memory in memories for c in memory)], g)
+        state, t = [f.read(scope, carries[k]) for k in jaxprs.where], f.time(scope, step)
+        for (first, _), memory in zip(jaxprs.watches, memories, strict=True):
+            for column, x in zip(memory, run(scope, first.jaxpr, [*state, t, *f.numbers]), strict=True):
+                fill(scope, column, x)
+    f.frame.close()
+    return f.frame
+
+
+class Watching:
+    """One watch on its way: what it remembers, how many steps until it looks, how many rows it has written."""
+
+    def __init__(self, f: Batchwise, first, look):
+        self.look, self.split = look, len(first.shapes)
+        self.every, self.due = f.frame.entry(), f.frame.entry()
+        self.memory, self.rows = f.columns(first.shapes), f.columns(look.shapes[self.split :])
+        self.left, self.row = f.frame.slot(LONG), f.frame.slot(LONG)
+        self.held: list[Held] = []
+
+    def begin(self, f: Batchwise, scope: Scope) -> None:
+        self.held = self.held or [f.hold(scope, column) for column in self.memory]
+        for held, column in zip(self.held, self.memory, strict=True):
+            held.set(scope, column)
+        scope.builder.store(self.due, self.left)
+        scope.builder.store(LONG(0), self.row)
+
+    def tick(self, f: Batchwise, scope: Scope, stride: Any, state: list, t: Any) -> None:
+        b = scope.builder
+        b.store(b.sub(b.load(self.left), stride), self.left)
+        with b.if_then(b.icmp_signed("==", b.load(self.left), LONG(0))):
+            inner, row = scope.inside(), b.load(self.row)
+            out = run(inner, self.look.jaxpr, [*(h.get(inner) for h in self.held), *state, t, *f.numbers])
+            for column, x in zip(self.rows, out[self.split :], strict=True):
+                everywhere(inner, column.shape, lambda at, i, column=column, x=x: column.put(at, i, entry(at, x, i), row))
+            replace(inner, self.held, out[: self.split])
+            b.store(b.add(row, LONG(1)), self.row)
+            b.store(self.every, self.left)
+
+    def end(self, scope: Scope) -> None:
+        for held, column in zip(self.held, self.memory, strict=True):
+            fill(scope, column, held.get(scope))
+
+
+def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused: bool, dtype: Any) -> Frame:
+    """advance: carries, memories and failures, in place; rows."""
+    f = Batchwise(module, "advance", jaxprs, width, fused, dtype)
+    frame = f.frame
+    step, ticks, stride, phase = frame.entry(), frame.entry(), frame.entry(), frame.entry()
+    numbers = Column(frame, _Scalar(np.uint64), f.width)
+    failed = Column(frame, _Scalar(np.int64), f.width)
+    carries = f.columns(jaxprs.carry)
+    watches = [Watching(f, first, look) for first, look in jaxprs.watches]
+    k_slot, fresh = frame.slot(LONG), frame.slot(ir.IntType(1))
+    lost = Variable(frame, np.int64)
+    held = [f.hold(f.scope, aval) for aval in jaxprs.carry]
+    buffer = allocate(f.scope, (per, jaxprs.channels), f.dtype, OWN)
+    columns = [numbers, failed, *carries, *(c for w in watches for c in (*w.memory, *w.rows))]
+    with f.scope.loop(f.groups) as (scope, g):
+        f.at_group(columns, g)
+        for h, column in zip(held, carries, strict=True):
+            h.set(scope, column)
+        lost.set(scope, failed.at(scope, ()))
+        words = _words(scope, numbers.at(scope, ()))
+        for w in watches:
+            w.begin(f, scope)
+        scope.builder.store(step, k_slot)
+        scope.builder.store(ir.IntType(1)(1), fresh)
+        with scope.loop(ticks) as (tick, _):
+            with tick.loop(stride) as (inner, _):
+                k = inner.builder.load(k_slot)
+                dW = _drawn(f, inner, buffer, words, k, phase, per, fresh)
+                new = run(inner, jaxprs.step.jaxpr, [*(h.get(inner) for h in held), dW, array_of([f.h], ()), f.time(inner, k), *f.numbers])
+                replace(inner, held, new)
+                _note_failure(inner, [held[i] for i in jaxprs.where], lost, k)
+                inner.builder.store(inner.builder.add(k, LONG(1)), k_slot)
+            if watches:
+                state = [held[i].get(tick) for i in jaxprs.where]
+                t = f.time(tick, tick.builder.load(k_slot))
+                for w in watches:
+                    w.tick(f, tick, stride, state, t)
+        for h, column in zip(held, carries, strict=True):
+            fill(scope, column, h.get(scope))
+        failed.put(scope, (), lost.get(scope))
+        for w in watches:
+            w.end(scope)
+    frame.close()
+    return frame
+
+
+class _Scalar:
+    """The shape of one number."""
+
+    shape, size = (), 1
+
+    def __init__(self, dtype: Any):
+        self.dtype = np.dtype(dtype)
+
+
+def _words(scope: Scope, number: Lane) -> list[np.ndarray]:
+    """A 64-bit number as its low and its high word."""
+    convert = lambda lane: scope.lane("convert_element_type", [lane], {"new_dtype": np.dtype(np.uint32)})
+    high = scope.lane("shift_right_logical", [number, np.uint64(32)])
+    return [array_of([convert(number)], ()), array_of([convert(high)], ())]
+
+
+def _drawn(f: Batchwise, scope: Scope, buffer: Stored, words: list, k: Any, phase: Any, per: int, fresh: Any) -> Array:
+    """ΔW of step k. A draw serves `per` steps: it is made at the first of them, and where a call begins."""
+    channels = f.jaxprs.channels
+    if not channels:
+        return np.empty((0,), object)
+    b = scope.builder
+    place = b.urem(b.add(k, phase), LONG(per))
+    with b.if_then(b.or_(b.icmp_signed("==", place, LONG(0)), b.load(fresh))):
+        inner = scope.inside()
+        counter = _words(inner, inner.splat(k, np.uint64))
+        drawn = run(inner, f.jaxprs.draw.jaxpr, [*words, *counter, array_of([f.h], ()), *f.numbers])[0]
+        fill(inner, buffer, drawn)
+        b.store(ir.IntType(1)(0), fresh)
+    part = buffer.part(scope, place)
+    return part if f.large(part) else row_of(scope, buffer, place)
+
+
+def _note_failure(scope: Scope, state: Sequence[Held], lost: Variable, k: Any) -> None:
+    """The first step after which a state is not finite: Σ (x − x) is zero, or not a number."""
+    reals = [h for h in state if h.dtype.kind == "f"]
+    if not reals:
+        return
+    total = Variable(scope.frame, reals[0].dtype)
+    total.set(scope, reals[0].dtype.type(0))
+
+    def add(inner: Scope, lane: Any) -> None:
+        if not constant(lane):
+            difference = inner.code.sub(lane.value, lane.value)
+            total.set(inner, Lane(inner.code.add(total.get(inner).value, difference), lane.dtype))
+
+    for h in reals:
+        array = h.get(scope)
+        everywhere(scope, h.shape, lambda inner, index, array=array: add(inner, entry(inner, array, index)))
+    bad = scope.lane("ne", [total.get(scope), total.get(scope)])
+    before = lost.get(scope)
+    new = scope.lane("and", [bad, scope.lane("lt", [before, np.int64(0)])])
+    lost.set(scope, scope.lane("select_n", [new, before, scope.splat(k, np.int64)]))

@@ -1,0 +1,161 @@
+"""Loops over bodies and pairs (`bismut.repetition`) as loops of the machine: an item is written once, whatever their number.
+
+each    for k:  y_k = f(x_k; c),  s += g(x_k; c)
+pairs   for i:  for j > i:  s += g(x_i, x_j),  z_i += a,  z_j += b,  y_p = f        z_i in registers while j runs
+bonds   for p:  (i, j) from a table
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bismut.engines.native.control import _is_shared, _ready, _relabelled, row_of
+from bismut.engines.native.field import Array, Stored, allocate, entry, everywhere, fill, lanes, stored
+from bismut.engines.native.frame import LONG, Scope, Variable
+from bismut.engines.native.lane import OWN, array_of, constants, first_of
+from bismut.engines.native.walk import SMALL, rule, run
+from bismut.repetition import Layout, items
+
+FEW = 2  # items up to which a loop is written out
+
+
+class Total:
+    """A result that is summed over all items: variables."""
+
+    def __init__(self, scope: Scope, aval):
+        self.aval, self.variables = aval, [Variable(scope.frame, aval.dtype) for _ in range(aval.size)]
+        for variable in self.variables:
+            variable.set(scope, np.dtype(aval.dtype).type(0))
+
+    def add(self, scope: Scope, x: Array) -> None:
+        for variable, index in zip(self.variables, np.ndindex(*self.aval.shape), strict=True):
+            variable.set(scope, scope.lane("add", [variable.get(scope), entry(scope, x, index)]))
+
+    def get(self, scope: Scope) -> np.ndarray:
+        return array_of([variable.get(scope) for variable in self.variables], self.aval.shape)
+
+
+def _sum(scope: Scope, aval, dtype) -> Any:
+    """A total in registers, or in memory where it is large."""
+    return Total(scope, aval) if aval.size <= SMALL else _Large(scope, aval, dtype)
+
+
+class _Large:
+    """A large array that is summed over all items, in memory."""
+
+    def __init__(self, scope: Scope, aval, dtype):
+        self.memory = allocate(scope, aval.shape, dtype, OWN)
+        _clear(scope, self.memory)
+
+    def add(self, scope: Scope, x: Array) -> None:
+        _add(scope, self.memory, x)
+
+    def get(self, scope: Scope) -> Stored:
+        return self.memory
+
+
+def _clear(scope: Scope, target: Stored) -> None:
+    everywhere(scope, target.shape, lambda inner, index: target.put(inner, index, target.dtype.type(0)))
+
+
+def _add(scope: Scope, target: Stored, x: Array) -> None:
+    everywhere(scope, target.shape, lambda at, index: target.put(at, index, at.lane("add", [target.at(at, index), entry(at, x, index)])))
+
+
+@rule("each")
+def _each(scope: Scope, equation, inputs):
+    if _is_shared(inputs, scope):
+        return _relabelled(_each(scope.shared(), equation, inputs))
+    layout, jaxpr = equation.params["layout"], equation.params["jaxpr"]
+    shared, _, own = layout.operands(inputs)
+    avals, _, _, kept = layout.returns(jaxpr.out_avals)
+    if layout.length <= FEW:
+        return _written_out(scope, layout, jaxpr, shared, own)
+    shared, own = [_ready(scope, x) for x in shared], [stored(scope, x) for x in own]
+    totals = [_sum(scope, aval, aval.dtype) for aval in avals]
+    out = [allocate(scope, (layout.length, *aval.shape), aval.dtype, OWN) for aval in kept]
+    with scope.loop(layout.length) as (inner, k):
+        sums, _, _, values = layout.returns(run(inner, jaxpr, [*shared, *(row_of(inner, x, k) for x in own)]))
+        for total, x in zip(totals, sums, strict=True):
+            total.add(inner, x)
+        for target, x in zip(out, values, strict=True):
+            fill(inner, target.part(inner, k), x)
+    return [*(total.get(scope) for total in totals), *out]
+
+
+def _written_out(scope: Scope, layout: Layout, jaxpr, shared: Sequence[Array], own: Sequence[Array]) -> list[Array]:
+    """A loop over one or two items, without the loop."""
+    rows = [lanes(scope, x) for x in own]
+    found = []
+    for k in range(layout.length):
+        row = [np.asarray(x[k], object) if not isinstance(x[k], np.ndarray) else x[k] for x in rows]
+        found.append([lanes(scope, x) for x in run(scope, jaxpr, [*shared, *row])])
+    outputs = []
+    for n, parts in enumerate(zip(*found, strict=True)):
+        if n >= layout.totals:
+            outputs.append(np.stack(parts))
+            continue
+        total = parts[0]
+        for part in parts[1:]:
+            total = array_of([scope.lane("add", [a, b]) for a, b in zip(total.flat, part.flat, strict=True)], total.shape)
+        outputs.append(total)
+    return outputs
+
+
+@rule("pairs")
+def _pairs(scope: Scope, equation, inputs):
+    if _is_shared(inputs, scope):
+        return _relabelled(_pairs(scope.shared(), equation, inputs))
+    layout, jaxpr = equation.params["layout"], equation.params["jaxpr"]
+    shared, bodies, own = layout.operands(inputs)
+    shared, bodies, own = [_ready(scope, x) for x in shared], [stored(scope, x) for x in bodies], [stored(scope, x) for x in own]
+    avals, of_i, _, kept = layout.returns(jaxpr.out_avals)
+    totals = [_sum(scope, aval, aval.dtype) for aval in avals]
+    sums = [allocate(scope, (layout.length, *aval.shape), aval.dtype, OWN) for aval in of_i]
+    out = [allocate(scope, (items(equation.primitive, layout), *aval.shape), aval.dtype, OWN) for aval in kept]
+    for target in sums:
+        _clear(scope, target)
+
+    def one(inner: Scope, at_i: list, j, p) -> list:
+        """One pair; what it adds to body i is returned."""
+        at_j = [row_of(inner, x, j) for x in bodies]
+        item = [row_of(inner, x, p) for x in own]
+        total, for_i, for_j, values = layout.returns(run(inner, jaxpr, [*shared, *at_i, *at_j, *item]))
+        for sum_, x in zip(totals, total, strict=True):
+            sum_.add(inner, x)
+        for target, x in zip(sums, for_j, strict=True):
+            _add(inner, target.part(inner, j), x)
+        for target, x in zip(out, values, strict=True):
+            fill(inner, target.part(inner, p), x)
+        return for_i
+
+    if layout.bonds is not None:
+        tables = [stored(scope, constants(x)) for x in (layout.bonds.i, layout.bonds.j)]
+        with scope.loop(len(layout.bonds.i)) as (inner, p):
+            i, j = (first_of(inner.code, table.at(inner, (p,))) for table in tables)
+            for_i = one(inner, [row_of(inner, x, i) for x in bodies], j, p)
+            for target, x in zip(sums, for_i, strict=True):
+                _add(inner, target.part(inner, i), x)
+    else:
+        with scope.loop(layout.length - 1) as (outer, i):
+            at_i = [row_of(outer, x, i) for x in bodies]
+            mine = [_sum(outer, aval, aval.dtype) for aval in of_i]
+            with outer.loop(layout.length, outer.builder.add(i, LONG(1))) as (inner, j):
+                p = _number(inner, i, j, layout.length) if own or out else None
+                for sum_, x in zip(mine, one(inner, at_i, j, p), strict=True):
+                    sum_.add(inner, x)
+            for target, sum_ in zip(sums, mine, strict=True):
+                _add(outer, target.part(outer, i), sum_.get(outer))
+    return [*(total.get(scope) for total in totals), *sums, *out]
+
+
+def _number(scope: Scope, i, j, count: int):
+    """Where the pair i < j is held (`pair_number`)."""
+    b = scope.builder
+    apart = b.sub(j, i)
+    near = b.add(b.mul(b.sub(apart, LONG(1)), LONG(count)), i)
+    far = b.add(b.mul(b.sub(LONG(count - 1), apart), LONG(count)), j)
+    return b.select(b.icmp_signed("<=", b.mul(apart, LONG(2)), LONG(count)), near, far)

@@ -1,0 +1,49 @@
+"""Why a trajectory failed: its chunk once more up to the step that failed, and how that step was solved."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from bismut.engines.engine import Batch, Course, Program
+from bismut.ensembles.observers.watcher import Setting
+from bismut.flows import kernel
+from bismut.mechanics import Scheme, State
+from bismut.noise import Wiener, words
+from bismut.programs import compiled
+
+_TOGETHER = 32  # failures looked into by one call
+
+
+def residuals(program: Program, course: Course, numbers: Any, setting: Setting, before: Batch, which: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """For trajectories of a batch and the step that each did not survive: the residual of that step; NaN if it was solved, and led out of the
+    numbers."""
+    few = jax.tree.map(lambda leaf: leaf[which], program.states(before))
+    batch = program.begin(course, numbers, before.trajectories[which], few, before.step)
+    last = jax.tree.map(np.copy, few)
+    for k in np.unique(steps):
+        if k > batch.step:
+            batch, _ = program.advance(course, numbers, batch, 1, int(k) - batch.step, (0,) * len(setting.watchers), 0)
+        there, now = steps == k, program.states(batch)
+        for kept, leaf in zip(jax.tree.leaves(last), jax.tree.leaves(now), strict=True):
+            kept[there] = leaf[there]
+    found = np.zeros(len(which))
+    dtype = setting.scheme.system.dtype
+    clock = np.asarray(course.h, dtype), np.asarray(course.t0, dtype)
+    for first in range(0, len(which), _TOGETHER):
+        part = np.minimum(np.arange(first, first + _TOGETHER), len(which) - 1)
+        states = jax.tree.map(lambda leaf, part=part: leaf[part], last)
+        residual = _solved(setting.scheme, setting.path, states, words(before.trajectories[which][part]), words(steps[part]), *clock)
+        found[first : first + _TOGETHER] = np.asarray(residual)[: len(which) - first]
+    return found
+
+
+@compiled
+def _solved(scheme: Scheme, path: Wiener, states: State, trajectories, steps, h, t0):
+    def one(state, trajectory, k):
+        t = kernel.time(t0, h, k)
+        dW = path.increment(trajectory, k, scheme.channels, h, scheme.system.dtype, clipped=scheme.clipped)
+        solve = kernel.step(scheme, kernel.begin(scheme, state, t), h, dW, t)[1]
+        return jax.numpy.where(solve.converged, np.nan, solve.residual)
+
+    return jax.vmap(one)(states, trajectories, steps)

@@ -1,0 +1,50 @@
+"""The values of an observable, trajectory by trajectory, at every look: nothing is averaged.
+
+Memory grows with trajectories times looks, so look seldom; a look at the end alone is every = steps.
+"""
+
+import numpy as np
+
+from bismut.ensembles.observers.measuring import Measuring
+from bismut.ensembles.observers.records import record_steps
+from bismut.ensembles.observers.report import Report, component_axes
+from bismut.ensembles.observers.watcher import Clock
+
+
+class Values(Measuring):
+    """All values (trajectory, time, ...), at the start, at every look and at the end; NaN from a failing step on."""
+
+    @property
+    def records(self):
+        return True
+
+    def look(self, memory, scheme, state, t):
+        return memory, self.value(scheme, state, t)
+
+    def collect(self, tally, seen):
+        tally = [] if tally is None else tally
+        rows = np.moveaxis(seen.rows, 0, 1)
+        counted = None if seen.counted is None else seen.counted.T.reshape(*rows.shape[:2], *[1] * (rows.ndim - 2))
+        tally.append(rows.copy() if counted is None else np.where(counted, rows, np.nan))
+        return tally
+
+    def close(self, tally, memory, ended):
+        return np.concatenate(tally, 1), ended.trajectories
+
+    def merge(self, a, b):
+        return tuple(np.concatenate([x, y]) for x, y in zip(a, b, strict=True))
+
+    def report(self, name, summary, clock: Clock):
+        values, numbers = summary
+        times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))
+        variables = {"value": (("trajectory", "time", *component_axes(name, values.shape[2:])), values)}
+        words = f"values of {len(values)} trajectories at {len(times)} times"
+        return Report(name, variables, {"trajectory": numbers, "time": times}, words)
+
+    def held(self, row, looks, trajectories):
+        return row.size * row.dtype.itemsize * looks * trajectories
+
+
+def values(of, *, every: int | None = None) -> Values:
+    """The values of a function of a State, of every trajectory at every look, kept as they are."""
+    return Values(of, every=every)

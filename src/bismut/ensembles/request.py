@@ -1,0 +1,247 @@
+"""A run as asked for: checked, and then unchanged.
+
+Everything that decides what a run computes is in a request, and nothing else is: whoever has it can run any of its blocks, anywhere and in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from bismut.engines.choice import MODES
+from bismut.ensembles.checks import check_looks, check_start, check_step, check_tables, check_time, chosen_path, count, example_of, one_of
+from bismut.ensembles.observable import Observable, energy
+from bismut.ensembles.observers.records import Records
+from bismut.ensembles.observers.watcher import Setting, Watcher
+from bismut.ensembles.result import Result
+from bismut.ensembles.sweep import grid, started, variants
+from bismut.ensembles.task import Chosen, chosen
+from bismut.errors import BismutError, DomainError, nearest
+from bismut.mechanics import Maxwell, Scheme, State
+from bismut.noise import Wiener
+
+_FEW = 32  # blocks up to which their number is made to fit
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a run computes.
+
+    settings    one for each swept combination: scheme, path and watchers
+    starts      one for each of them; `batch` says whether it holds a state for each trajectory
+    axes        the swept values by name
+    first       the number of the first trajectory
+    done        steps made before, by the run that this one goes on from
+    size        trajectories of a block
+    """
+
+    settings: tuple[Setting, ...]
+    starts: tuple[State | Maxwell, ...]
+    batch: tuple[int, ...]
+    axes: Mapping[str, np.ndarray]
+    step: float
+    steps: int
+    every: int
+    burn_in: int
+    trajectories: int
+    first: int
+    done: int
+    t0: float
+    until: Mapping[str, float]
+    size: int
+    devices: int
+    keep_final: bool
+    mode: str
+    on_failure: str
+
+    @property
+    def scheme(self) -> Scheme:
+        return self.settings[0].scheme
+
+    @property
+    def path(self) -> Wiener:
+        return self.settings[0].path
+
+    @property
+    def watchers(self) -> tuple[tuple[str, Watcher], ...]:
+        return self.settings[0].watchers
+
+    @property
+    def variants(self) -> int:
+        return len(self.settings)
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.trajectories // self.size)
+
+    def numbers(self, block: int) -> np.ndarray:
+        """The trajectories of a block."""
+        first = block * self.size
+        return np.arange(self.first + first, self.first + min(first + self.size, self.trajectories), dtype=np.uint64)
+
+    @cached_property
+    def example(self) -> State:
+        """The shapes of one state."""
+        return example_of(self.starts[0], self.batch)
+
+    @cached_property
+    def chosen(self) -> Chosen:
+        """The engine, and what it is given; the same for every variant, since only numbers differ."""
+        return chosen(self.mode, self.settings[0], self.example)
+
+    @property
+    def begins(self) -> float:
+        """The time at which watching begins."""
+        return self.t0 + self.step * (self.done + self.burn_in)
+
+    def stride(self, watcher: Watcher) -> int:
+        return watcher.every or self.every
+
+
+def request(
+    scheme: Scheme,
+    start: Any = None,
+    *,
+    step: Any = None,
+    steps: int,
+    trajectories: Any = None,
+    seed: int | None = None,
+    observe: Mapping[str, Callable | Observable | Watcher] | None = None,
+    every: int | None = None,
+    burn_in: int = 0,
+    until: Mapping[str, float] | None = None,
+    sweep: Mapping[str, Any] | None = None,
+    path: Wiener | None = None,
+    t0: Any = None,
+    on_failure: str = "exclude",
+    block: int | None = None,
+    mode: str = "auto",
+    devices: int | None = None,
+    keep_final: bool = True,
+    first_trajectory: int = 0,
+    continue_from: Result | None = None,
+) -> Request:
+    """A checked request; arguments as for `simulate`."""
+    _check_untraced(scheme, start, step, t0, path)
+    done = 0
+    if continue_from is not None:
+        given = {"start": start, "step": step, "trajectories": trajectories, "seed": seed, "path": path, "t0": t0, "sweep": sweep}
+        before = _before(continue_from, given, first_trajectory)
+        start, trajectories, done = continue_from.final, continue_from.trajectories_run, continue_from.steps_done
+        step, path, t0, sweep, first_trajectory = before.step, before.path, before.t0, before.axes, before.first
+    if start is None or step is None:
+        raise DomainError("A run needs start and step=, or continue_from= a result to go on from.")
+    check_step(step)
+    t0 = 0.0 if t0 is None else t0
+    check_time(t0)
+    check_tables(observe, until, sweep)
+    check_looks(observe, steps)
+    steps, trajectories = count(steps, "steps"), count(1 if trajectories is None else trajectories, "trajectories")
+    every = count(every if every is not None else -(-steps // 100), "every")
+    burn_in, first = count(burn_in, "burn_in", least=0), count(first_trajectory, "first_trajectory", least=0)
+    if burn_in + steps >= 2**30:
+        raise DomainError(f"A run has at most 2³⁰ steps, but {burn_in + steps} came. Go on with simulate(scheme, continue_from=result, steps=...).")
+    if first + trajectories >= 2**63:
+        raise DomainError(f"Trajectory numbers are below 2⁶³, but {first + trajectories} came.")
+    one_of(mode, MODES, "mode")
+    one_of(on_failure, ("exclude", "raise"), "on_failure")
+    path = chosen_path(seed, path)
+    axes = grid(sweep)
+    schemes = variants(scheme, axes)
+    starts, batch = _starts(schemes, start, axes, trajectories, continued=continue_from is not None)
+    one = example_of(starts[0], batch)
+    watchers = _watchers(observe, scheme, one)
+    here = jax.local_device_count()
+    devices = here if devices is None else count(devices, "devices")
+    if devices > here:
+        raise DomainError(f"devices = {devices} were asked for, but there are {here} here.")
+    settings = tuple(Setting(variant, path, watchers) for variant in schemes)
+    size = count(block, "block") if block is not None else _even(trajectories, chosen(mode, settings[0], one).block)
+    return Request(
+        settings=settings,
+        starts=starts,
+        batch=batch,
+        axes=axes,
+        step=float(step),
+        steps=steps,
+        every=every,
+        burn_in=burn_in,
+        trajectories=trajectories,
+        first=first,
+        done=done,
+        t0=float(t0),
+        until=_targets(until, watchers),
+        size=min(size, trajectories),
+        devices=devices,
+        keep_final=keep_final,
+        mode=mode,
+        on_failure=on_failure,
+    )
+
+
+def _check_untraced(*values: Any) -> None:
+    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((values, jnp.zeros(()) + 0))):
+        raise BismutError(
+            "simulate cannot run inside jax.jit, vmap or grad: it looks at numbers while it runs. bm.average is a mean over trajectories that JAX "
+            "can transform, and bm.trajectory a whole trajectory."
+        )
+
+
+def _before(result: Result, given: Mapping[str, Any], first: int) -> Request:
+    """The request of the run that goes on, which says everything but how far."""
+    named = [name for name, value in given.items() if value is not None] + (["first_trajectory"] if first else [])
+    if named:
+        raise DomainError(f"continue_from goes on with the {', '.join(named)} of the result; leave that out.")
+    if result.final is None:
+        raise DomainError("continue_from needs the last states of a run, but this one was made with keep_final=False.")
+    if not isinstance(result.trajectories_run, int):
+        raise DomainError(f"The values of this sweep ended with different numbers of trajectories, {result.trajectories_run}: go on with each alone.")
+    return result.request
+
+
+def _watchers(observe: Mapping[str, Any] | None, scheme: Scheme, one: State) -> tuple[tuple[str, Watcher], ...]:
+    made = {name: what if isinstance(what, Watcher) else Records(what) for name, what in (observe or {"energy": energy}).items()}
+    return tuple((name, watcher.bound(scheme, name, one)) for name, watcher in made.items())
+
+
+def _targets(until: Mapping[str, float] | None, watchers: tuple[tuple[str, Watcher], ...]) -> dict[str, float]:
+    known = dict(watchers)
+    for name, target in (until or {}).items():
+        if name not in known:
+            raise DomainError(f"until names {name!r}, which is not observed. {nearest(name, known)}")
+        if not target > 0:
+            raise DomainError(f"until[{name!r}] must be a positive standard error, but {target} came.")
+        if not known[name].has_error:
+            raise DomainError(
+                f"until names {name!r}, but {known[name]} has no standard error. A function of a State, time_average and Observer have one."
+            )
+    return dict(until or {})
+
+
+def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajectories: int, continued: bool) -> tuple[tuple, tuple[int, ...]]:
+    """The start of each variant, and the batch axis of all of them."""
+    if continued and axes:
+        flat = jax.tree.map(lambda leaf: np.reshape(leaf, (-1, *np.shape(leaf)[len(axes) :])), start)
+        starts = tuple(jax.tree.map(lambda leaf, i=i: leaf[i], flat) for i in range(len(schemes)))
+        return starts, (trajectories,)
+    if continued:
+        return (start,), (trajectories,)
+    batch = check_start(schemes[0], start)
+    if batch and batch != (trajectories,):
+        raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
+    return tuple(started(variant, start) for variant in schemes) if axes else (start,), batch
+
+
+def _even(trajectories: int, most: int) -> int:
+    """A block size of at most `most` that leaves no worker idle at the end: few blocks are made a multiple of four, whatever the number of cores."""
+    blocks = -(-trajectories // most)
+    if 1 < blocks < _FEW:
+        blocks = 4 * -(-blocks // 4)
+    return min(most, -(-trajectories // blocks))

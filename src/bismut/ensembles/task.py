@@ -1,0 +1,136 @@
+"""What an engine compiles for a run, and programs that were compiled before.
+
+The numbers of a setting (parameters, seed, offsets) are data of the program; its functions are the program. Two settings with the same functions
+share one, whatever their numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from bismut.engines.choice import choose
+from bismut.engines.engine import Engine, Program, Task, Watch
+from bismut.engines.xla import Xla
+from bismut.ensembles.observers.watcher import Setting, Watcher
+from bismut.flows import kernel
+from bismut.mechanics import State
+from bismut.programs import Memory, key, split
+
+_LARGEST = 2**26  # bytes that the largest array of a block may have under XLA
+_STATES = 2**22  # bytes that the states of a block may have
+BLOCK = 2048  # trajectories advanced together: large enough to amortise a loop, small enough for the cache
+
+
+class Chosen(NamedTuple):
+    """How a setting is run: the engine and why, the task, the shapes of a watcher's memory and rows, and how many trajectories make a block."""
+
+    engine: Engine
+    why: str
+    task: Task
+    memory: tuple
+    rows: tuple
+    block: int
+
+
+_CHOSEN, _PROGRAMS = Memory(64), Memory(32)
+
+
+def numbers_of(setting: Setting) -> Any:
+    """What all trajectories of a setting share."""
+    return split(setting)[0]
+
+
+def chosen(mode: str, setting: Setting, one: State) -> Chosen:
+    """The engine for a setting, found once for all settings with the same functions."""
+    return _CHOSEN.get((mode, jax.default_backend(), key((setting, one))), lambda: _choose(mode, setting, one))
+
+
+def program(found: Chosen, setting: Setting, one: State, size: int) -> Program:
+    """The compiled task. Under XLA it is as wide as a block, rounded up so that blocks of about one size share it."""
+    xla = isinstance(found.engine, Xla)
+    engine = Xla(_rounded(size)) if xla else found.engine
+    width = engine.width if isinstance(engine, Xla) else None
+    return _PROGRAMS.get((engine.name, width, jax.default_backend(), key((setting, one))), lambda: engine.compile(found.task))
+
+
+def compilations() -> int:
+    """How many programs had to be compiled so far."""
+    return _PROGRAMS.made
+
+
+def task_of(setting: Setting, one: State) -> Task:
+    numbers, whole = split(setting)
+    dtype = setting.scheme.system.dtype
+
+    def draw(trajectory, k, h, numbers):
+        scheme = whole(numbers).scheme
+        return whole(numbers).path.draw(trajectory, k, scheme.channels, h, dtype, scheme.clipped)
+
+    return Task(
+        begin=lambda state, t, numbers: kernel.begin(whole(numbers).scheme, state, t),
+        step=lambda carry, dW, h, t, numbers: kernel.step(whole(numbers).scheme, carry, h, dW, t)[0],
+        state=lambda carry: carry.state,
+        draw=draw,
+        per=setting.path.per,
+        watches=tuple(_watch(watcher, whole) for _, watcher in setting.watchers),
+        example=_shapes(one),
+        numbers=_shapes(numbers),
+        dtype=np.dtype(dtype),
+    )
+
+
+def _watch(watcher: Watcher, whole) -> Watch:
+    return Watch(
+        begin=lambda state, t, numbers: watcher.begin(whole(numbers).scheme, state, t),
+        look=lambda memory, state, t, numbers: watcher.look(memory, whole(numbers).scheme, state, t),
+    )
+
+
+def _choose(mode: str, setting: Setting, one: State) -> Chosen:
+    task = task_of(setting, one)
+    engine, why = choose(mode, task)
+    t = jax.ShapeDtypeStruct((), task.dtype)
+    memory = tuple(jax.eval_shape(watch.begin, task.example, t, task.numbers) for watch in task.watches)
+    rows = tuple(jax.eval_shape(w.look, m, task.example, t, task.numbers)[1] for w, m in zip(task.watches, memory, strict=True))
+    largest = bytes_of(task.example) * (_LARGEST // _STATES)
+    if isinstance(engine, Xla):
+        task = task._replace(step=jax.jit(task.step))  # traced here once, and known when it is compiled
+        largest = max(largest, _largest(task))
+    fewest = 1 if isinstance(engine, Xla) else 16  # lanes of a vector
+    block = int(max(fewest, min(BLOCK, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
+    return Chosen(engine, why, task, memory, rows, block)
+
+
+def _largest(task: Task) -> int:
+    """Bytes of the largest array that a step of one trajectory makes."""
+    t = jax.ShapeDtypeStruct((), task.dtype)
+    carry = jax.eval_shape(task.begin, task.example, t, task.numbers)
+    word = jax.ShapeDtypeStruct((), np.uint32)
+    dW = jax.eval_shape(task.draw, (word, word), (word, word), t, task.numbers)
+    jaxpr = jax.make_jaxpr(task.step)(carry, jax.ShapeDtypeStruct(dW.shape[1:], dW.dtype), t, t, task.numbers)
+    return max(_sizes(jaxpr.jaxpr), default=1)
+
+
+def _sizes(jaxpr):
+    for equation in jaxpr.eqns:
+        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")):
+            if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
+                yield from _sizes(getattr(inner, "jaxpr", inner))
+        yield from (int(np.prod(v.aval.shape)) * v.aval.dtype.itemsize for v in equation.outvars if hasattr(v.aval, "shape"))
+
+
+def bytes_of(tree) -> int:
+    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def _shapes(tree):
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), tree)
+
+
+def _rounded(size: int) -> int:
+    """The next number with three leading bits."""
+    unit = 2 ** max(int(size).bit_length() - 3, 0)
+    return -(-size // unit) * unit

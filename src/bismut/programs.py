@@ -1,0 +1,96 @@
+"""Compiled functions, remembered by what they do and not by which object they are.
+
+    two calls share a program  if  their functions are the same (`sameness`) and their numbers have the same shapes
+
+A lambda that is written again in a loop compiles nothing again, and what was not used for long is forgotten: memory is bounded.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+import equinox as eqx
+import jax
+
+from bismut.sameness import can_compare, key_of
+
+_MOST = 32  # programs kept: each may hold some megabytes of machine code
+
+Value = TypeVar("Value")
+Given = ParamSpec("Given")
+
+
+class Memory:
+    """The last so many values by their keys; `made` counts how often one had to be made."""
+
+    def __init__(self, most: int = _MOST):
+        self.most, self.made = most, 0
+        self._values: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        value = make()
+        with self._lock:
+            value = self._values.setdefault(key, value)  # another thread may have been faster
+            self.made += 1
+            while len(self._values) > self.most:
+                self._values.popitem(last=False)
+        return value
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def key(tree: Any) -> Hashable:
+    """Equal for trees whose functions are the same and whose arrays have the same shapes and types."""
+    shapes = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype) if eqx.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct) else leaf, tree)
+    found = key_of(shapes)
+    if can_compare(found):
+        return found
+    # Something cannot be looked into: what holds it is compared as Python does.
+    leaves, structure = jax.tree.flatten(shapes)
+    return structure, tuple(map(key_of, leaves))
+
+
+def split(tree: Any) -> tuple[tuple, Callable[[Any], Any]]:
+    """The arrays of a tree, and the function that puts arrays in their place. It knows the tree, so equal functions in two trees do no harm."""
+    leaves, structure = jax.tree.flatten(tree)
+    places = [i for i, leaf in enumerate(leaves) if eqx.is_array(leaf)]
+    rest = [None if eqx.is_array(leaf) else leaf for leaf in leaves]
+
+    def whole(numbers):
+        new = list(rest)
+        for i, number in zip(places, numbers, strict=True):
+            new[i] = number
+        return jax.tree.unflatten(structure, new)
+
+    return tuple(leaves[i] for i in places), whole
+
+
+_FUNCTIONS = Memory(128)
+
+
+def compiled(function: Callable[Given, Value]) -> Callable[Given, Value]:
+    """The function as a compiled one: arrays in its arguments are data, everything else belongs to the program."""
+
+    @wraps(function)
+    def call(*arguments: Given.args, **named: Given.kwargs) -> Value:
+        numbers, whole = split((arguments, named))
+
+        def make():
+            def inner(numbers):
+                given, words = whole(numbers)
+                return cast(Any, function)(*given, **words)
+
+            return jax.jit(inner)
+
+        program: Callable[[Any], Value] = _FUNCTIONS.get((function, key((arguments, named))), make)
+        return program(numbers)
+
+    return call

@@ -1,0 +1,160 @@
+"""Claim a folder before anything is computed: it is made, locked and written to, or refused.
+
+nothing there         it is made, in one step, so that of two who ask one gets it
+a run, overwrite      the new run grows beside it, and takes its place with its first commit; the old one is there until then
+a run, resume         it is adopted, if its writer has ended
+anything else         refused: only what bismut made is ever replaced
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bismut.errors import StoreError, WriteError
+from bismut.store.files import remove, told
+from bismut.store.layout import CONFIGURATION, PROVENANCE, README, SCHEMA, STATISTICS, remove_run, strangers, sweep
+from bismut.store.layout import __doc__ as LAYOUT
+from bismut.store.lock import LOCK, Lock
+from bismut.store.manifest import MANIFEST, Manifest
+from bismut.store.reading import aside, open_run
+from bismut.store.run import Run, committed
+
+MARGIN = 2**20  # bytes beyond what is asked for: documents and manifest
+
+
+def claim(
+    path: str | Path,
+    documents: Mapping[str, str] | None = None,
+    *,
+    asked: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    need: int = 0,
+) -> Run:
+    """A folder to write a run to, locked until it is finished or closed.
+
+    documents   texts to keep from the beginning, such as run.toml
+    asked       counts that were asked for
+    overwrite   replace a run that is there
+    resume      go on with a run that is there
+    need        bytes that must be free
+    """
+    path = Path(path)
+    if not path.name:
+        raise StoreError(f"{str(path)!r} is no name of a folder to make. Choose one.")
+    with told(path, "claimed"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _bring_back(path)
+        free = shutil.disk_usage(path.parent).free
+        if free < need + MARGIN:
+            raise WriteError(f"{path} needs {(need + MARGIN) / 1e6:.0f} MB, but {free / 1e6:.0f} MB are free there. Choose another disk.")
+        try:
+            path.mkdir()
+        except FileExistsError:
+            if not path.is_dir():
+                raise WriteError(f"{path} exists already and is a file, so no run can be kept there. Choose another name.") from None
+            if resume:
+                return _adopted(path)
+            if not _free(path):
+                return _begun(_instead_of(path, overwrite), documents, asked)
+        return _begun(_fresh(path), documents, asked)
+
+
+def claim_numbered(path: str | Path, documents: Mapping[str, str] | None = None, **asked: Any) -> Run:
+    """The folder itself if nothing is there, else the first of name-2, name-3, ... that can be had."""
+    path, number = Path(path), 1
+    while True:
+        chosen = path if number == 1 else path.with_name(f"{path.name}-{number}")
+        try:
+            return claim(chosen, documents, **asked)
+        except StoreError:
+            if not chosen.exists():  # nobody has it, so it is not for its name that it was refused
+                raise
+        number += 1
+
+
+def is_run(folder: Path) -> bool:
+    """Whether bismut made a folder: it has a manifest, or the three parts that runs had before there were manifests."""
+    return (folder / MANIFEST).is_file() or (
+        (folder / CONFIGURATION).is_file() and (folder / PROVENANCE).is_file() and (folder / STATISTICS).is_dir()
+    )
+
+
+def _free(path: Path) -> bool:
+    """Whether a folder holds nothing: no files, or a run whose writer was killed before its first commit."""
+    entries = {entry.name for entry in path.iterdir()}
+    if not entries - {LOCK}:
+        return True
+    if MANIFEST not in entries or strangers(path):
+        return False
+    manifest = Manifest.read(path)
+    return not manifest.problem and not committed(manifest)
+
+
+def _fresh(path: Path) -> Run:
+    lock = Lock(path)
+    try:
+        if not _free(path):  # somebody else was here between the look and the lock
+            raise StoreError(f"{path} exists already. Choose another name.")
+        for entry in [entry for entry in path.iterdir() if entry.name != LOCK]:
+            remove(entry)
+    except BaseException:
+        lock.release(path)
+        raise
+    return Run(path, path, lock, Manifest.create(path))
+
+
+def _instead_of(path: Path, overwrite: bool) -> Run:
+    if not overwrite:
+        raise StoreError(f"{path} exists already. Choose another name, or replace it with --overwrite (in Python overwrite=True).")
+    if not is_run(path):
+        raise StoreError(f"{path} exists and is not the folder of a run, so it is not replaced. Choose another name.")
+    if other := strangers(path):
+        raise StoreError(f"{path} is not replaced, because it also holds {', '.join(other)}, which bismut did not make. Choose another name.")
+    replaced = Lock(path)
+    try:
+        new = aside(path, "new")
+        if new.is_dir():  # of somebody who was killed: while the lock is ours, nobody writes there
+            if strangers(new):
+                raise StoreError(f"{new} is in the way. Remove it, or choose another name.")
+            remove_run(new)
+        new.mkdir()
+        return Run(path, new, Lock(new, held_for=path), Manifest.create(new), replaced)
+    except BaseException:
+        replaced.release(path)
+        raise
+
+
+def _adopted(path: Path) -> Run:
+    lock = Lock(path)
+    try:
+        run = Run(path, path, lock, open_run(path).manifest)
+        sweep(path, {place: part.number for place, part in run.stored.parts.items()})
+        run.keep({}, state="running")
+    except BaseException:
+        lock.release(path)
+        raise
+    return run
+
+
+def _begun(run: Run, documents: Mapping[str, str] | None, asked: Mapping[str, Any] | None) -> Run:
+    """The first lines; that they can be written is the test that anything can."""
+    try:
+        run.keep({}, schema=SCHEMA, state="running", asked=dict(asked or {}))
+        run.keep({README: f"A run of bismut. {(LAYOUT or '').strip()}\n", **(documents or {})})
+    except BaseException:
+        run.close()
+        raise
+    return run
+
+
+def _bring_back(path: Path) -> None:
+    """A run whose replacement was cut short between two renames gets its name back."""
+    old = aside(path, "old")
+    if not path.exists() and old.is_dir() and is_run(old):
+        lock = Lock(old, held_for=path)  # refused while the other is alive and about to take the place
+        old.rename(path)
+        lock.release(path)

@@ -1,0 +1,87 @@
+"""The folder of a run: what stands where.
+
+    manifest.jsonl     what is committed, line by line, with sizes and checksums
+    lock               who writes here, while somebody does
+    run.toml           the configuration, every default written out
+    provenance.json    when, with which command, versions, seed and machine it was made, and how it ended
+    model.txt          the text of the Python model, if the system came from one; to be read, never run
+    statistics/        what was observed: a Zarr tree with a group per observer, the last states in `final`, what failed in `outcome`
+    blocks/V-B.zip     what block B of variant V gave, packed
+    checkpoints/V-B.zip   a block in progress
+    README.txt         these lines
+
+A *place* is one of these files or the folder `statistics`. What line n of the manifest commits to a place is written as PLACE.n, and takes the
+place after the line is on the disk: so at any moment it is found under PLACE.n if that exists, and else under PLACE.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from bismut.store.files import remove
+from bismut.store.lock import LOCK
+from bismut.store.manifest import MANIFEST
+
+SCHEMA = 2  # raised when a reader of an older folder would misread a newer one
+CONFIGURATION, PROVENANCE, MODEL, README, STATISTICS = "run.toml", "provenance.json", "model.txt", "README.txt", "statistics"
+BLOCKS, CHECKPOINTS, PICTURES = "blocks", "checkpoints", "pictures"
+OURS = {MANIFEST, LOCK, CONFIGURATION, PROVENANCE, MODEL, README, STATISTICS, BLOCKS, CHECKPOINTS, PICTURES}
+
+
+def packed(kind: str, variant: int, block: int) -> str:
+    """The place of a block or of its checkpoint."""
+    return f"{kind}/{int(variant)}-{int(block)}.zip"
+
+
+def staged(folder: Path, place: str, number: int) -> Path:
+    """Where a place is written before it is committed."""
+    return folder / f"{place}.{number}"
+
+
+def found_at(folder: Path, place: str, number: int) -> str:
+    """Where a place that line `number` committed is, within the folder."""
+    return f"{place}.{number}" if (folder / f"{place}.{number}").exists() else place
+
+
+def settle(folder: Path, place: str, number: int) -> None:
+    """Move what was committed to its place. Whoever is interrupted here has lost nothing."""
+    new, place_ = staged(folder, place, number), folder / place
+    if not new.exists():
+        return
+    if place_.is_dir():
+        old = staged(folder, place, number).with_suffix(".old")
+        remove(old)
+        place_.rename(old)
+        new.rename(place_)
+        remove(old)
+    else:
+        new.replace(place_)
+
+
+def strangers(folder: Path) -> list[str]:
+    """What is in a folder and was not made by bismut."""
+    return sorted(entry.name for entry in folder.iterdir() if re.sub(r"\.(\d+|old)$", "", entry.name) not in OURS)
+
+
+def remove_run(folder: Path) -> None:
+    """Remove what bismut made, the manifest last; and the folder, if nothing else is in it."""
+    other = set(strangers(folder))
+    entries = sorted((entry for entry in folder.iterdir() if entry.name not in other), key=lambda entry: entry.name in (MANIFEST, LOCK))
+    for entry in entries:
+        remove(entry)
+    if not other:
+        with contextlib.suppress(OSError):  # somebody else may have begun to use it
+            folder.rmdir()
+
+
+def sweep(folder: Path, committed: Mapping[str, int]) -> None:
+    """Finish what a killed writer began: committed places take their places, and what was not committed goes."""
+    for place, number in committed.items():
+        settle(folder, place, number)
+    kept = {folder / found_at(folder, place, number) for place, number in committed.items()}
+    for leftover in (*folder.glob("*.*"), *folder.glob(f"{BLOCKS}/*"), *folder.glob(f"{CHECKPOINTS}/*")):
+        if leftover not in kept and (re.search(r"\.(\d+|old)$", leftover.name) or leftover.parent != folder):
+            remove(leftover)

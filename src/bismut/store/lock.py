@@ -1,0 +1,125 @@
+"""Who writes into a folder: a file `lock` in it that names host, process and when that process began.
+
+The file is also locked in the sense of the operating system, which ends with its owner however it dies: so a lock that can be had was left by a dead
+process. Where the file system has no such locks, and on other hosts, the words in the file decide.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from bismut.errors import StoreError
+from bismut.store.files import write_bytes
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: the words in the file are all there is
+    fcntl = None
+
+LOCK = "lock"
+
+
+class Lock:
+    """The lock of a folder, held from its making to `release`."""
+
+    def __init__(self, folder: Path, held_for: Path | None = None):
+        self._file = folder / LOCK
+        shown = held_for or folder
+        while True:
+            self._handle = os.open(self._file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o644)
+            try:
+                certain = _lock(self._handle)
+                owner = read_owner(self._file)
+                if certain is False:
+                    raise StoreError(f"{shown} is being written by {said(owner)}. Choose another name, or wait for it to end.")
+                if not _same_file(self._handle, self._file):  # its owner removed it just now
+                    os.close(self._handle)
+                    continue
+                if owner and owner.get("host") != socket.gethostname():
+                    raise StoreError(
+                        f"{shown} is being written by {said(owner)}, which cannot be asked from here. If that process has ended, remove {self._file}."
+                    )
+                if certain is None and owner and alive(owner):
+                    raise StoreError(f"{shown} is being written by {said(owner)}. Choose another name, or wait for it to end.")
+                os.ftruncate(self._handle, 0)
+                os.lseek(self._handle, 0, os.SEEK_SET)
+                write_bytes(self._handle, (json.dumps(myself()) + "\n").encode())
+                os.fsync(self._handle)
+                return
+            except BaseException:
+                os.close(self._handle)
+                raise
+
+    def release(self, folder: Path) -> None:
+        """Give it up; the folder may have another name by now."""
+        (folder / LOCK).unlink(missing_ok=True)
+        os.close(self._handle)
+
+
+def myself() -> dict[str, Any]:
+    return {"host": socket.gethostname(), "process": os.getpid(), "began": _began(os.getpid()), "locked": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+
+
+def read_owner(file: Path) -> dict[str, Any]:
+    """What a lock says; nothing if it is not there or was cut short."""
+    try:
+        owner = json.loads(file.read_bytes()[:4096])
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def said(owner: dict[str, Any]) -> str:
+    if not owner:
+        return "another process"
+    return f"process {owner.get('process')} on {owner.get('host')} since {owner.get('locked')}"
+
+
+def alive(owner: dict[str, Any]) -> bool | None:
+    """Whether the owner of a lock lives; None if that cannot be known from here. A process number that was given again is not the owner."""
+    if owner and owner.get("host") != socket.gethostname():
+        return None
+    number = owner.get("process")
+    if not isinstance(number, int) or number <= 0:
+        return False
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # somebody else's process
+    return _began(number) == owner.get("began")
+
+
+def _began(number: int) -> str | None:
+    """Boot and clock tick in which a process began, where the system tells."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path(f'/proc/{number}/stat').read_text().rpartition(')')[2].split()[19]}"
+    except (OSError, IndexError):
+        return None
+
+
+def _lock(handle: int) -> bool | None:
+    """Whether the lock of the operating system was free; None if there are none here."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _same_file(handle: int, file: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(file))
+    except FileNotFoundError:
+        return False

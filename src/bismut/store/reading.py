@@ -1,0 +1,189 @@
+"""A run folder, read: nothing is believed that its manifest does not vouch for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bismut.errors import StoreError
+from bismut.store.arrays import Group
+from bismut.store.files import Seal, check_inside, read_sealed
+from bismut.store.layout import BLOCKS, CHECKPOINTS, SCHEMA, STATISTICS, found_at, packed
+from bismut.store.lock import LOCK, alive, read_owner
+from bismut.store.manifest import MANIFEST, Manifest
+from bismut.store.packing import unpack
+from bismut.store.stored import decode
+
+STATES = ("running", "interrupted", "failed", "complete")
+
+
+class Part(NamedTuple):
+    """What one line of the manifest committed to one place."""
+
+    number: int  # of the line
+    files: dict[str, Seal]
+    entry: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run on disk, partial or whole. Arrays and texts are read, and checked, when they are asked for."""
+
+    folder: Path
+    manifest: Manifest
+
+    @cached_property
+    def parts(self) -> dict[str, Part]:
+        """What is committed, by place: of each place the latest."""
+        found: dict[str, Part] = {}
+        for number, entry in enumerate(self.manifest.entries):
+            for place, files in entry.get("places", {}).items():
+                found[place] = Part(number, files, entry)
+            for place in entry.get("drops", ()):
+                found.pop(place, None)
+        return found
+
+    @property
+    def state(self) -> str:
+        """running, interrupted, failed or complete; a run whose writer died is interrupted, whatever it said last."""
+        said = self._latest("state") or "running"
+        if said == "running" and alive(read_owner(self.folder / LOCK)) is False:
+            return "interrupted"
+        return said
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        return self._latest("asked") or {}
+
+    @property
+    def done(self) -> dict[str, Any]:
+        return self._latest("done") or {}
+
+    @property
+    def record(self) -> dict[str, Any]:
+        """What was said of the run when it ended last."""
+        return self._latest("run_record") or {}
+
+    def _latest(self, key: str) -> Any:
+        return next((entry[key] for entry in reversed(self.manifest.entries) if key in entry), None)
+
+    @property
+    def blocks(self) -> dict[tuple[int, int], dict[str, Any]]:
+        """The records of committed blocks by (variant, block), in that order."""
+        return self._packed(BLOCKS)
+
+    @property
+    def checkpoints(self) -> dict[tuple[int, int], dict[str, Any]]:
+        """The records of blocks in progress."""
+        return self._packed(CHECKPOINTS)
+
+    def _packed(self, kind: str) -> dict[tuple[int, int], dict[str, Any]]:
+        entries = [part.entry for place, part in self.parts.items() if place.startswith(f"{kind}/")]
+        return {(entry["variant"], entry["block"]): entry["record"] for entry in sorted(entries, key=lambda e: (e["variant"], e["block"]))}
+
+    def block(self, variant: int, block: int) -> dict[str, Any]:
+        """The arrays of a committed block."""
+        return self._unpacked(packed(BLOCKS, variant, block))
+
+    def checkpoint(self, variant: int, block: int) -> dict[str, Any]:
+        """The arrays of the last checkpoint of a block in progress."""
+        return self._unpacked(packed(CHECKPOINTS, variant, block))
+
+    def _unpacked(self, place: str) -> dict[str, Any]:
+        return unpack(self.read(place), str(self.folder / place))
+
+    def text(self, place: str, default: str | None = None) -> str:
+        """A document such as run.toml."""
+        if place not in self.parts and default is not None:
+            return default
+        return self.read(place).decode("utf-8", "replace")
+
+    def results(self) -> Group:
+        """The tree of statistics, its arrays not read yet."""
+        part = self._part(STATISTICS)
+        return decode(lambda key: self.read(STATISTICS, key), set(part.files))
+
+    def read(self, place: str, key: str = "") -> bytes:
+        """The bytes of a committed file."""
+        part = self._part(place)
+        if key not in part.files:
+            raise StoreError(f"{self.folder / place / key} is not among the files that were committed.")
+        where = found_at(self.folder, place, part.number)
+        return read_sealed(self.folder, f"{where}/{key}" if key else where, part.files[key])
+
+    def absent(self, place: str, key: str = "") -> str:
+        """What is wrong with a committed file that can be told without reading it: it is missing, or has another size."""
+        part = self._part(place)
+        where = self.folder / found_at(self.folder, place, part.number) / key if key else self.folder / found_at(self.folder, place, part.number)
+        if not where.is_file():
+            return f"{where} is missing."
+        size = where.stat().st_size
+        return "" if size == part.files[key][0] else f"{where} has {size} bytes, but {part.files[key][0]} were written: it is truncated or altered."
+
+    def _part(self, place: str) -> Part:
+        parts = self.parts
+        if place not in parts:
+            raise StoreError(f"{self.folder} holds no {place} yet: {self}.")
+        return parts[place]
+
+    def __str__(self) -> str:
+        """State and counts in a line."""
+        blocks = self.blocks
+        words = [self.state, *(f"{count} of {self.asked[name]} {name}" for name, count in self.done.items() if name in self.asked)]
+        return ", ".join([*words, f"{len(blocks)} blocks committed"] if blocks else words)
+
+
+def location(path: Path) -> Path:
+    """Where the run of a path is: beside it, while it is being replaced and the new one has not taken its place."""
+    return path if path.exists() or not aside(path, "old").is_dir() else aside(path, "old")
+
+
+def aside(path: Path, what: str) -> Path:
+    return path.with_name(f".{path.name}.{what}")
+
+
+def open_run(path: str | Path) -> StoredRun:
+    """Read the manifest of a run folder, and refuse one that is altered or was not written by this schema."""
+    run = peek(path)
+    if run.manifest.problem:
+        raise StoreError(run.manifest.problem)
+    return run
+
+
+def peek(path: str | Path) -> StoredRun:
+    """Like open_run; but a manifest that is altered is read as far as it can be trusted."""
+    folder = location(Path(path))
+    if not folder.is_dir() or not (folder / MANIFEST).is_file():
+        raise StoreError(f"There is no result or run at {path}: a folder with {MANIFEST} was wanted, as bismut.save and `bismut run` write it.")
+    manifest = Manifest.read(folder)
+    first: Mapping[str, Any] = manifest.entries[0] if manifest.entries else {}
+    if manifest.entries and first.get("schema") != SCHEMA:
+        raise StoreError(f"{path} has schema {first.get('schema')}; this version of bismut reads {SCHEMA}.")
+    _check_entries(folder, manifest)
+    return StoredRun(folder, manifest)
+
+
+def _check_entries(folder: Path, manifest: Manifest) -> None:
+    """Places, files and numbers are what they should be, and stay within the folder."""
+    for number, entry in enumerate(manifest.entries, 1):
+        places, wrong = entry.get("places", {}), f"{folder / MANIFEST}, line {number}"
+        if not isinstance(places, dict) or not all(isinstance(files, dict) and all(map(_is_seal, files.values())) for files in places.values()):
+            raise StoreError(f"{wrong}: places should name files with their sizes and checksums.")
+        for place, files in places.items():
+            for key in files:
+                check_inside(folder, f"{place}/{key}" if key else place)
+            kind, variant, block = place.partition("/")[0], entry.get("variant"), entry.get("block")
+            if kind in (BLOCKS, CHECKPOINTS) and not (
+                type(variant) is int and type(block) is int and place == packed(kind, variant, block) and set(files) == {""}
+            ):
+                raise StoreError(f"{wrong}: {place!r} is not the place of variant {variant!r}, block {block!r}.")
+        tables = all(isinstance(entry.get(key, {}), dict) for key in ("record", "asked", "done", "run_record"))
+        if not tables or not isinstance(entry.get("drops", []), list) or entry.get("state", STATES[0]) not in STATES:
+            raise StoreError(f"{wrong}: this is no entry of schema {SCHEMA}.")
+
+
+def _is_seal(seal: Any) -> bool:
+    return isinstance(seal, list) and len(seal) == 2 and type(seal[0]) is int and isinstance(seal[1], str)

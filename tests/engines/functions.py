@@ -1,0 +1,35 @@
+"""Any function of arrays through the native engine: a step that computes it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.engines.engine import Course, Task
+from bismut.engines.native.engine import Native
+
+
+def evaluate(function, *arrays, numbers=(), width: int | None = None):
+    """function(*arrays, *numbers) for every entry of the first axis of the arrays; numbers are shared."""
+    one = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in arrays]
+    out = jax.eval_shape(function, *one, *numbers)
+    kinds, structure = jax.tree.flatten(out)
+    blank = [jnp.zeros(kind.shape, kind.dtype) for kind in kinds]
+    task = Task(
+        begin=lambda state, t, numbers: (state, blank),
+        step=lambda carry, dW, h, t, numbers: (carry[0], jax.tree.leaves(function(*carry[0], *numbers))),
+        state=lambda carry: carry[0],
+        draw=lambda trajectory, k, h, numbers: jnp.zeros((1, 0)),
+        per=1,
+        watches=(),
+        example=one,
+        numbers=list(numbers),
+        dtype=np.dtype(float),
+    )
+    engine, course = Native(width), Course(1.0, 0.0)
+    assert engine.refusal(task) is None, engine.refusal(task)
+    program = engine.compile(task)
+    batch = program.begin(course, list(numbers), np.arange(len(arrays[0]), dtype=np.uint64), list(arrays))
+    batch, _ = program.advance(course, list(numbers), batch, 1, 1, (), 0)
+    count = len(arrays[0])
+    found = [c[:, :count].T.reshape(count, *kind.shape) for c, kind in zip(batch.carry[len(one) :], kinds, strict=True)]
+    return structure.unflatten(found)

@@ -1,0 +1,95 @@
+"""Runs of the command line as they are begun, stopped, doubled and starved."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import bismut as bm
+from bismut.cli.main import app
+from bismut.store import open_run, read_run
+
+ROOT = Path(__file__).parents[2]
+LONG = ("run", "oscillator", "--steps", "100000000", "--every", "20000", "--trajectories", "500", "--observe", "energy", "--out", "a")
+
+
+def begun(folder: Path, *words: str, code: str = "from bismut.cli import main; main()") -> subprocess.Popen:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "jax")}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
+    return subprocess.Popen([sys.executable, "-c", code, *words], cwd=folder, env=environment, **pipes)
+
+
+def wait_for(file: Path, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 60
+    while not file.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_run_that_is_stopped_keeps_what_is_complete(tmp_path, number):
+    """The end of a queue's time, a closed terminal, Ctrl-C: a result that says how far it came."""
+    run = begun(tmp_path, *LONG)
+    wait_for(tmp_path / "a" / "manifest.jsonl", run)
+    assert open_run(tmp_path / "a").state == "running"
+    time.sleep(8)
+    run.send_signal(number)
+    out, problem = run.communicate(timeout=60)
+    assert run.returncode == 130, problem
+    assert "Traceback" not in problem
+    assert "kept in a" in out
+    stored = read_run(tmp_path / "a").stored
+    assert stored.state == "interrupted"
+    assert stored.asked == {"trajectories": 500, "steps": 100_000_000}
+    with pytest.warns(UserWarning, match="not complete: interrupted"):
+        tree = bm.load(tmp_path / "a")
+    assert np.isfinite(tree["energy"]["mean"].values[0])
+    assert "not complete: interrupted" in CliRunner().invoke(app, ["info", str(tmp_path / "a")]).stdout
+
+
+@pytest.mark.parametrize("seconds", [0.03, 0.1, 0.4, 0.7, 1.0, 2.0])
+def test_ctrl_c_while_modules_are_read_is_no_traceback(tmp_path, seconds):
+    code = (
+        "import os, signal, threading\nfrom bismut.cli import main\n"
+        f"threading.Timer({seconds}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
+        "main()"
+    )
+    _, problem = (run := begun(tmp_path, *LONG, code=code)).communicate(timeout=60)
+    assert run.returncode == 130, problem
+    assert "Traceback" not in problem
+    assert "interrupted" in problem
+    assert not (tmp_path / "a").exists() or not open_run(tmp_path / "a").parts.get("statistics")
+
+
+def test_two_runs_into_one_folder(tmp_path):
+    """One has it; the other is told so before it computes anything, and nothing of either is lost."""
+    words = ("run", "oscillator", "--steps", "20000", "--trajectories", "200", "--out", "a")
+    runs = [begun(tmp_path, *words, "--seed", str(seed)) for seed in (1, 2)]
+    ends = [(*run.communicate(timeout=60), run.returncode, seed) for seed, run in enumerate(runs, 1)]
+    (_, _, _, kept), (_, problem, code, _) = sorted(ends, key=lambda end: end[2])
+    assert code == 2
+    assert "is being written by process" in problem or "exists already" in problem
+    assert read_run(tmp_path / "a").provenance["seed"] == kept
+
+
+def test_a_disk_that_fills_up_while_computing(mounted, tmp_path, monkeypatch):
+    """The numbers are printed, the result is elsewhere and whole, and what was said says where."""
+    disk = mounted("size=2m")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    words = ["run", "oscillator", "--steps", "2", "--trajectories", "200000", "--observe", "energy", "--out", str(disk / "a")]
+    found = CliRunner().invoke(app, words)
+    assert found.exit_code == 1
+    assert "No space left on device" in found.stderr
+    (kept,) = tmp_path.glob("bismut-*/a")
+    assert f"The result is in {kept} instead" in found.stderr
+    assert "energy: " in found.stdout
+    assert read_run(kept).statistics["final"]["q0"].shape == (200_000, 1)
+    assert "steps = 2" in read_run(kept).configuration
+    assert not list(disk.iterdir())
