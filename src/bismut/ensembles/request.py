@@ -20,6 +20,7 @@ from bismut.ensembles.checks import check_looks, check_start, check_step, check_
 from bismut.ensembles.observable import Observable, energy
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Setting, Watcher
+from bismut.ensembles.outcome import Failure
 from bismut.ensembles.result import Result
 from bismut.ensembles.sweep import grid, started, variants
 from bismut.ensembles.task import Chosen, chosen
@@ -38,7 +39,7 @@ class Request:
     starts      one for each of them; `batch` says whether it holds a state for each trajectory
     axes        the swept values by name
     first       the number of the first trajectory
-    done        steps made before, by the run that this one goes on from
+    done        steps made before, by the run that this one goes on from, and who failed in it
     size        trajectories of a block
     """
 
@@ -53,6 +54,7 @@ class Request:
     trajectories: int
     first: int
     done: int
+    lost: tuple[Failure, ...]
     t0: float
     until: Mapping[str, float]
     size: int
@@ -176,6 +178,7 @@ def request(
         trajectories=trajectories,
         first=first,
         done=done,
+        lost=() if continue_from is None else continue_from.outcome.failures,
         t0=float(t0),
         until=_targets(until, watchers),
         size=min(size, trajectories),

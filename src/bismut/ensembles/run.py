@@ -113,16 +113,15 @@ def _result(request: Request, found: list[Variant], part: Part | None, interrupt
         _take(request, found[part.variant], part.result)
         steps, partial = part.result.steps, True
     stopped = _ending(request, found, steps, interrupted, partial)
-    failures = [failure._replace(at=at) for variant, at in zip(found, _values(request), strict=True) for failure in variant.failures]
-    outcome = Outcome(sum(variant.run for variant in found), tuple(failures), stopped, interrupted, partial)
+    failures = [failure._replace(at=at) for variant, at in zip(found, swept_values(request), strict=True) for failure in variant.failures]
+    outcome = Outcome(sum(variant.run for variant in found), (*request.lost, *failures), stopped, interrupted, partial)
     totals = [variant.totals for variant in found]
-    run, failed = [variant.run for variant in found], [len(variant.failures) for variant in found]
-    final = _final(request, found)
-    return assembled(request, totals, run, failed, steps, final, outcome)
+    return assembled(request, totals, [variant.run for variant in found], steps, _final(request, found), outcome)
 
 
-def assembled(request: Request, totals: list, run: list[int], failed: list[int], steps: int, final: State | None, outcome: Outcome) -> Result:
+def assembled(request: Request, totals: list, run: list[int], steps: int, final: State | None, outcome: Outcome) -> Result:
     """The result of merged summaries."""
+    failed = [sum(failure.at == place for failure in outcome.failures) for place in swept_values(request)]
     if outcome.failures and request.on_failure == "raise":
         raise SimulationError(str(outcome))
     times = request.begins + request.step * np.asarray(record_steps(steps, request.every))
@@ -150,7 +149,7 @@ def _ending(request: Request, found: list[Variant], steps: int, interrupted: boo
     return ""
 
 
-def _values(request: Request) -> list[str]:
+def swept_values(request: Request) -> list[str]:
     """What each variant was swept to, in words."""
     if not request.axes:
         return [""]
@@ -196,6 +195,7 @@ def _provenance(request: Request, run: list[int], steps: int) -> Provenance:
         block=request.size,
         parameters=as_data(scheme.system.parameters),
         versions=versions(),
+        machine=request.chosen.engine.machine,
         burn_in=request.burn_in,
         sweep={name: values.tolist() for name, values in request.axes.items()} or None,
         trajectories_run=run if request.axes else run[0],

@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bismut.actions import Action
-from bismut.actions.action import Lagrangian
+from bismut.actions.action import Action, Lagrangian
 from bismut.mechanics.dependence import depends
 from bismut.spaces import Point, Velocity, add, pair, scale
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.actions import Action
+from bismut.actions.action import Action
 from bismut.errors import BismutError
 from bismut.flows.flow import Flow, flow
 from bismut.flows.variational import Solve
@@ -54,9 +54,17 @@ class Reduced(Flow):
         return self.of.channels
 
     @property
+    def clipped(self) -> int:
+        return self.of.clipped
+
+    @property
+    def pathwise(self) -> bool:
+        return self.of.pathwise
+
+    @property
     def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
         # The step is a Poisson map of momenta; on pairs (q, p) with q standing still nothing is claimed.
-        return Claims(order=None, strong_order=None)
+        return Claims(order=None, strong_order=None, weak_order=None)
 
     @property
     def title(self) -> str:

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from bismut.actions import Action
+from bismut.actions.action import Action
 from bismut.flows.legendre import Impulses, free_momenta, momenta
 from bismut.mechanics import State, System, newton
 from bismut.mechanics.constraint import covector, project

@@ -18,6 +18,7 @@ from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.records import standard_error
 from bismut.ensembles.observers.report import Report, component_axes, short
 from bismut.ensembles.observers.watcher import Clock
+from bismut.showing import measured
 
 MANY = 30  # trajectories from which their spread gives the error
 _FEW = 30  # effective samples below which an error from one or few trajectories is a guess
@@ -109,7 +110,7 @@ class TimeAverage(Measuring):
         variables = {kind: (axes, np.asarray(value)) for kind, value in values.items()}
         variables["block_stderr"] = (("block", *axes), by_level)
         lengths = clock.h * clock.every * 2.0 ** np.arange(levels)
-        words = f"{short(mean)} ± {short(stderr)}, {short(effective)} effective samples"
+        words = f"{measured(mean, stderr)}, {short(effective)} effective samples"
         words += "" if trusted.all() else f"; the error is not to be trusted: fewer than {_FEW} correlation times, and fewer than {MANY} trajectories"
         return Report(name, variables, {"block": lengths}, words)
 
