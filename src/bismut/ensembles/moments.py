@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bismut.ensembles.scratch import scratch
+
 
 class Moments(NamedTuple):
     """Statistics over trajectories."""
@@ -37,9 +39,9 @@ def gather(values, counted: np.ndarray | None = None, axis: int = 0) -> Moments:
 
 def _whole(values: np.ndarray) -> Moments:
     mean = values.mean(-1)
-    apart = values - mean[..., None]
-    apart *= apart
-    return Moments(np.full(mean.shape, values.shape[-1]), mean, apart.sum(-1), values.min(-1), values.max(-1))
+    apart = np.subtract(values, mean[..., None], out=scratch(values.shape))
+    second = np.einsum("...n,...n->...", apart, apart)
+    return Moments(np.full(mean.shape, values.shape[-1]), mean, second, values.min(-1), values.max(-1))
 
 
 def merge(a: Moments, b: Moments) -> Moments:

@@ -21,6 +21,7 @@ from bismut.engines.native.target import Machine, fuses, processor
 from bismut.engines.native.tracing import Jaxprs, trace
 from bismut.engines.native.walk import Refused, unknown
 
+WIDTHS = {"float64": 8, "float32": 16}  # trajectories side by side: one wide register, or two narrow ones, which hide each other's waiting
 PADDED = 16  # trajectories are filled up to a multiple of the widest vector
 
 
@@ -53,7 +54,7 @@ class Native:
         """The code of a task, or why there is none. Whoever asks first for the one is likely to ask for the other."""
         with self._lock:
             if self._last is None or self._last[0] is not task:
-                self._last = (task, write(task, self._width or (8 if np.dtype(task.dtype) == np.float64 else 16)))
+                self._last = (task, write(task, self._width or WIDTHS[np.dtype(task.dtype).name]))
             return self._last[1]
 
 
