@@ -6,6 +6,7 @@ The executor decides who runs a block and where; it knows nothing of mechanics, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -56,6 +57,7 @@ class Part(NamedTuple):
 def carry_out(request: Request, *, progress: bool | None = None, executor: Executor | None = None) -> Result:
     """The result of a request."""
     executor = executor or Threads()
+    _ = request.program, request.shared  # made once, before threads ask for them
     found = [Variant() for _ in request.settings]
     headline = next((name for name, watcher in request.watchers if isinstance(watcher, Records)), None)
     part: Part | None = None
@@ -205,5 +207,6 @@ def _provenance(request: Request, run: list[int], steps: int) -> Provenance:
     )
 
 
+@cache
 def versions() -> dict[str, Any]:
     return {name: version(name) for name in ("bismut", "jax", "numpy")}

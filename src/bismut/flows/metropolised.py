@@ -10,7 +10,7 @@ way back. So every implicit step is also taken back, and refused if it does not 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -93,6 +93,9 @@ class Frozen(Action):
 
     of: Action
     now: Any
+
+    def on(self, system):
+        return replace(self, system=system, of=self.of.on(system))
 
     @property
     def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
