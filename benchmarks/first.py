@@ -1,4 +1,7 @@
-"""The first result in a new process: python -m benchmarks.first NAME COUNT, import and compiling included. Nothing is kept on the disk between processes."""
+"""The first result in a new process, import and compiling included: python -m benchmarks.first NAME COUNT.
+
+Nothing is kept on the disk between processes, so each begins cold.
+"""
 
 import subprocess
 import sys

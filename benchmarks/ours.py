@@ -136,15 +136,17 @@ def ready(
 
 
 def _enough(simulate: Callable[[int], float], seconds: float) -> int:
-    """So many steps that a run takes about so long."""
-    steps = 1
-    while True:
+    """So many steps that they take about so long, beside what a run of one step takes."""
+
+    def taken(steps: int) -> float:
         clock = time.perf_counter()
         simulate(steps)
-        took = time.perf_counter() - clock
-        if took > seconds / 4:
-            return max(1, int(steps * seconds / took))
+        return time.perf_counter() - clock
+
+    idle, steps = min(taken(1), taken(1)), 4
+    while (took := taken(steps) - idle) < seconds / 8:
         steps *= 4
+    return max(1, int(steps * seconds / took))
 
 
 def contestant(name: str) -> Callable[..., Ready]:

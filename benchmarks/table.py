@@ -35,7 +35,9 @@ def _pendulum(scheme: str, per_core: float) -> tuple[Goal, ...]:
 
 def _dipoles(count: int) -> Goal:
     size = (("count", count), ("trajectories", max(16, 4096 // count)))
-    return Goal(f"{count} dipoles in a bath, one core", Side("bismut dipoles", 1, size), (("LAMMPS", Side("LAMMPS dipoles", 1, (("count", count),)), 3.0),))
+    return Goal(
+        f"{count} dipoles in a bath, one core", Side("bismut dipoles", 1, size), (("LAMMPS", Side("LAMMPS dipoles", 1, (("count", count),)), 3.0),)
+    )
 
 
 def _observers(words: str, name: str) -> Goal:
@@ -66,7 +68,12 @@ GOALS = (
     Goal("10⁴ trajectories × 100 steps", Side("bismut euler", 2, (("steps", 100),)), (("long run", Side("bismut euler", 2), 0.5),)),
 )
 
-FIRST = (First("pendulum", "baoab", 4.0), First("heavy top", "top", 4.0), First("free bodies", "bodies", 6.0), First("eight dipoles", "dipoles", 6.0, 8))
+FIRST = (
+    First("pendulum", "baoab", 4.0),
+    First("heavy top", "top", 4.0),
+    First("free bodies", "bodies", 6.0),
+    First("eight dipoles", "dipoles", 6.0, 8),
+)
 
 
 def contest(goals: tuple[Goal, ...], rounds: int, say) -> list[dict[str, Any]]:

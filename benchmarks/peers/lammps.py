@@ -37,7 +37,10 @@ def ellipsoids() -> Ready:
 
 
 def dipoles(count: int) -> Ready:
-    """lj/cut/dipole/cut over all pairs, with fix nve/sphere and fix langevin. `count` bodies, as often as is fastest: alone, or sixteen such systems in one box, out of reach of each other."""
+    """lj/cut/dipole/cut over all pairs, with fix nve/sphere and fix langevin.
+
+    `count` bodies in the faster of two ways: alone, or sixteen such systems in one box, out of reach of each other.
+    """
     alone, together = (_running(_dipole_commands(count, copies), max(20, 200_000 // (copies * count**2))) for copies in (1, 16))
     speeds = [max(way.round() for _ in range(3)) for way in (alone, together)]
     fastest = int(np.argmax(speeds))

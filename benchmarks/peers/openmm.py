@@ -1,6 +1,6 @@
 """Points with a pair energy of one's own by OpenMM.
 
-    U = Σ_{i<j} exp(−r)/r + r⁻¹²
+U = Σ_{i<j} exp(−r)/r + r⁻¹²
 """
 
 import numpy as np
