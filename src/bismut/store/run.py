@@ -113,8 +113,9 @@ class Run:
                 for place in written:
                     remove(place)  # of somebody who was killed in the middle
                 seals = {place: write_all(staged(self.folder, place, number), contents) for place, contents in places.items()}
-                sync(self.folder)
                 self._manifest.append({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **entry, "places": seals})
+                if number == 0:
+                    sync(self.folder)  # the name of the manifest
             except BaseException:
                 for place in written:
                     remove(place)
