@@ -88,6 +88,7 @@ def compiled(function: Callable[Given, Value]) -> Callable[Given, Value]:
                 given, words = whole(numbers)
                 return cast(Any, function)(*given, **words)
 
+            inner.__name__ = function.__name__  # by which a jaxpr calls it
             return jax.jit(inner)
 
         program: Callable[[Any], Value] = _FUNCTIONS.get((function, key((arguments, named))), make)

@@ -65,3 +65,18 @@ def test_memory_grows_with_the_root_of_the_steps():
         return jax.jit(jax.grad(mean)).lower(1.0).compile().memory_analysis().temp_size_in_bytes
 
     assert kept(16 * 256) < 8 * kept(256)
+
+
+def test_the_gradient_of_an_average_over_accepted_steps_is_refused():
+    """Acceptance depends on the parameter too: along paths d⟨q²⟩/dk of a spring at h = 1.2 is −0.34 instead of −1. The average itself is given."""
+    spring = bm.mechanical(bm.Euclidean(1), potential=lambda q, parameters: 0.5 * parameters["k"] * q @ q, parameters={"k": 1.0})
+
+    def mean(k, start=1.0, step=1.2):
+        scheme = bm.Langevin(spring.with_parameters({"k": k}), 1.0, 1.0, bm.Metropolised())
+        begin = bm.State(start * jnp.ones(1), jnp.zeros(1))
+        return bm.average(lambda state: state.q[0] ** 2, scheme, begin, step=step, steps=4, trajectories=8)
+
+    for which in (0, 1):
+        with pytest.raises(bm.errors.BismutError, match="acceptance depends on the parameters"):
+            jax.grad(mean, which)(1.0, 1.0)
+    assert float(jax.jit(mean)(1.0)) == pytest.approx(float(mean(1.0)), rel=1e-12)

@@ -27,7 +27,7 @@ class Discrete(Action):
     """
 
     scalar: Law = eqx.field(static=True)
-    claims = Claims(order=None, strong_order=None, symplectic=True, momentum_maps=True)
+    claims = Claims(order=None, strong_order=None, weak_order=None, symplectic=True, momentum_maps=True)
 
     def __init__(
         self,
@@ -37,11 +37,13 @@ class Discrete(Action):
         channels: int | None = None,
         system: System | None = None,
         retraction: str | None = None,
-        precision: str = "float64",
+        precision: str | None = None,
     ):
         if system is not None and channels not in (None, system.channels):
             raise ShapeError(f"S_d has channels = {channels}, but its system has {system.channels} Wiener processes.")
-        system = system if system is not None else System(space, None, channels=channels or 0, precision=precision)
+        if system is not None and precision not in (None, system.precision):
+            raise BismutError(f"precision={precision!r} came, but precision belongs to the system, which has {system.precision!r}.")
+        system = system if system is not None else System(space, None, channels=channels or 0, precision=precision or "float64")
         if system.space != space:
             raise ShapeError(f"S_d lives on {space}, but its system lives on {system.space}.")
         if system.forced:

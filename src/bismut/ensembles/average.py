@@ -4,6 +4,8 @@
 
     jax.grad(lambda k: bm.average(bm.energy, bm.Midpoint(system.with_parameters({"k": k})), start, step=h, steps=1000, trajectories=100))(1.0)
 
+Where steps are accepted or refused the two sides differ, because acceptance depends on θ as well: there the derivative is refused.
+
 The path is not stored: states are kept at about √steps places and the steps between are made again on the way back, so memory grows with the square
 root of the number of steps, and blocks of trajectories come one after the other. A trajectory that fails makes the average not a number.
 """
@@ -18,11 +20,12 @@ from jaxtyping import Array, Float
 
 from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, example_of, many_starts
 from bismut.ensembles.observable import measure, value_of
-from bismut.errors import DomainError
+from bismut.errors import BismutError, DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Index, Wiener, advance, words
 from bismut.programs import compiled
+from bismut.tracing import traced
 
 _BLOCK = 256  # trajectories differentiated together
 
@@ -52,6 +55,8 @@ def average(
     if over not in ("end", "time"):
         raise DomainError(f'over must be "end" or "time", but {over!r} came.')
     path = chosen_path(seed, path)
+    if not scheme.pathwise:
+        scheme, start, step = jax.tree.map(_undifferentiated, (scheme, start, step))
     batch = check_start(scheme, start)
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
@@ -65,6 +70,24 @@ def average(
         states = many_starts(start, path, np.minimum(numbers, trajectories - 1), batch)
         total = total + _block(scheme, of, path, states, words(numbers), weight, h, begin, steps, over == "time")
     return total / trajectories
+
+
+@jax.custom_jvp
+def _fixed(x):
+    return x
+
+
+@_fixed.defjvp
+def _(primals, tangents):
+    del primals, tangents
+    raise BismutError(
+        "The gradient of an average through Metropolised steps is not that of its paths, because acceptance depends on the parameters too. "
+        "Use splitting=BAOAB, or differences of averages at two values."
+    )
+
+
+def _undifferentiated(leaf):
+    return _fixed(leaf) if traced(leaf) else leaf
 
 
 @compiled

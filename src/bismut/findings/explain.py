@@ -30,6 +30,7 @@ def explain(scheme: Scheme) -> str:
     kept = [word for word, flag in (("symplectic", claims.symplectic), ("keeps momentum maps", claims.momentum_maps)) if flag and not system.forced]
     orders = [f"order {claims.order:g}"] if claims.order is not None else []
     orders += [f"strong order {claims.strong_order:g}"] if claims.strong_order is not None and scheme.channels else []
+    orders += [f"weak order {claims.weak_order:g}"] if claims.weak_order is not None and scheme.channels else []
     lines.append(f"  claims       {', '.join([*orders, *kept]) or 'nothing'} (measure them: bm.verify)")
     return Words("\n".join([*lines, *ensemble_words(scheme)]))
 

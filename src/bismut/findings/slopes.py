@@ -12,6 +12,7 @@ import numpy as np
 from bismut.actions import Verlet
 from bismut.findings.order import Convergence, convergence
 from bismut.findings.report import Finding, not_measured
+from bismut.findings.weak import MOST_CHANNELS, weak_convergence
 from bismut.flows import Langevin, RungeKutta4
 from bismut.mechanics import Scheme, State
 
@@ -36,7 +37,18 @@ def _measured(scheme: Scheme, state: State, step: float, seed: int) -> list[Find
     if scheme.channels and claims.strong_order is not None:
         words = "slope on one Brownian path, 64 trajectories"
         found.append(_slope("strong order", claims.strong_order, words, convergence(scheme, reference, state, **common), state))
+    if scheme.channels and claims.weak_order is not None:
+        found.append(_weak(scheme, state, step))
     return found
+
+
+def _weak(scheme: Scheme, state: State, step: float) -> Finding:
+    if scheme.channels > MOST_CHANNELS:
+        return not_measured("weak order", f"{scheme.channels} normals a step; the quadrature takes up to {MOST_CHANNELS}")
+    measured = weak_convergence(scheme, state, (step, step / 2, step / 4))
+    if not np.isfinite(measured.errors).all():
+        return not_measured("weak order", "a step with increments of √3 standard deviations was not solved")
+    return _slope("weak order", scheme.claims.weak_order, "slope of averages, by quadrature over the noise", measured, state)
 
 
 def _slope(law: str, claimed: float | int | None, words: str, measured: Convergence, state: State) -> Finding:

@@ -4,9 +4,10 @@ from bismut.flows import kernel
 from bismut.flows.comparison import EulerMaruyama, ImplicitEulerMaruyama, RungeKutta4
 from bismut.flows.flow import Advances, Flow, flow, remember, resume
 from bismut.flows.langevin import Langevin
+from bismut.flows.metropolised import Metropolised
 from bismut.flows.path import action_differential, action_sum, discrete_symplectic_form, end_momenta, euler_lagrange, noether_momenta
 from bismut.flows.reduced import Reduced
-from bismut.flows.splitting import ABOBA, BAOAB, GLA, OBABO, Metropolised
+from bismut.flows.splitting import ABOBA, BAOAB, GLA, OBABO
 from bismut.flows.variational import Solve, Structure, Variational
 
 __all__ = [

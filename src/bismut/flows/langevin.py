@@ -14,13 +14,13 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.actions import Action, Verlet
 from bismut.errors import BismutError, DomainError
 from bismut.flows.flow import Flow
-from bismut.flows.splitting import BAOAB, Splitting, reversed_gap
+from bismut.flows.metropolised import Frozen
+from bismut.flows.splitting import BAOAB, Splitting
 from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Claims, Ledger, State, System
 from bismut.mechanics.constraint import project
@@ -29,6 +29,7 @@ from bismut.mechanics.friction import Friction, Nothing, friction_of
 from bismut.mechanics.heat import Drag, Temperature, check_quadratic
 from bismut.mechanics.law import Law, law
 from bismut.precision import cast
+from bismut.programs import compiled
 from bismut.spaces import Point, Space, Velocity, add, pair, scale
 
 
@@ -41,6 +42,7 @@ class Langevin(Flow):
     rate         Γ = rate · M instead: momenta forget at this rate, whatever the masses
     schedule     a function of t that multiplies the friction
     splitting    BAOAB, ABOBA, OBABO, GLA(action), Metropolised(action)
+    retraction   "cayley" or "exp", by which every piece moves on a group; that of the space if not given
 
     Stochastic potentials beside a friction drive the system on their own account; nothing balances them. friction=0 is the system without a bath.
     """
@@ -95,7 +97,16 @@ class Langevin(Flow):
 
     @property
     def channels(self) -> int:
-        return self.moving.channels + self.splitting.baths * self.friction.rank + self.splitting.extra
+        return self.moving.channels + self._baths * self.friction.rank + self.splitting.extra
+
+    @property
+    def clipped(self) -> int:
+        # The bath is exact and acceptance needs its exponential variable as it is: bounded normals would cool.
+        return self.moving.channels
+
+    @property
+    def pathwise(self) -> bool:
+        return self.splitting.pathwise
 
     @property
     def moving(self) -> System:
@@ -105,95 +116,141 @@ class Langevin(Flow):
     @property
     def damped(self) -> System:
         """The system with the friction as a force and without noise: what is solved when all normals are 0."""
-        if isinstance(self.friction, Nothing) or self.schedule is not None:
+        if isinstance(self.friction, Nothing):
             return self.moving
-        drag = Drag(self.friction, self.temperature)
-        bath = self.system
-        return self.moving.with_dissipation(lambda system, q, v, t: drag(bath, q, v, t))
+        drag, bath, strength = Drag(self.friction, self.temperature), self.system, self.strength
+        return self.moving.with_dissipation(lambda system, q, v, t: scale(strength(t), drag(bath, q, v, t)))
+
+    @property
+    def _baths(self) -> int:
+        return self.splitting.baths(shaken=self.moving.channels > 0)
 
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
         new, _, solve = self.resume(state, self.remember(state, t), h, dW, t)
         return new, solve
 
     def remember(self, state: State, t) -> tuple[Velocity, ...]:
-        """The impulse per time of the kick that begins a step, where one ended the step before. (With noises a kick is one derivative as well, but of
-        another function each time.)"""
-        return (self.slope(state.q, t),) if self.splitting.resumes and not self.moving.channels else ()
+        """The impulse per time of the kick that begins a step, where one ended the step before."""
+        return (self.slope(state.q, jnp.asarray(t, self.system.dtype)),) if self.splitting.resumes else ()
 
     def resume(self, state: State, found: tuple[Velocity, ...], h, dW: Float[Array, " m"], t) -> tuple[State, tuple[Velocity, ...], Solve]:
-        m, baths, r = self.moving.channels, self.splitting.baths, self.friction.rank
+        dtype, m, baths, r = self.system.dtype, self.moving.channels, self._baths, self.friction.rank
+        h, t = jnp.asarray(h, dtype), jnp.asarray(t, dtype)
         z = dW[m:] / jnp.sqrt(h)
         made = self.splitting.step(self, state, found[0] if found else None, h, dW[:m], z[: baths * r].reshape(baths, r), z[baths * r :], t)
         new = made.state
         if state.ledger is not None:
-            work = self.work(state, new, h, dW[:m], t)
             total = self.energy(new, t + h) - self.energy(state, t)
-            rows = (made.heat, work, total - made.heat - work, made.accepted, jnp.ones_like(made.accepted))
+            rows = (made.heat, made.work, total - made.heat - made.work, made.accepted, jnp.ones_like(made.accepted))
             new = State(new.q, new.p, Ledger(*(old + row for old, row in zip(jax.tree.leaves(state.ledger), rows, strict=True))))
-        found = (cast(made.slope, self.system.dtype),) if found else ()
-        return cast(new, self.system.dtype), found, made.solve
+        found = (cast(made.slope, dtype),) if found else ()
+        return cast(new, dtype), found, made.solve
 
-    # The pieces.
+    # The pieces. Each is a program of its own, so that one which occurs several times in a step is traced once.
 
     def kT(self, t) -> Float[Array, ""]:
         return self.temperature(t, self.system.parameters)
 
+    def strength(self, t) -> Float[Array, ""] | float:
+        """The factor on the friction."""
+        return 1.0 if self.schedule is None else self.schedule(t=t, parameters=self.system.parameters)
+
+    @compiled
     def energy(self, state: State, t) -> Float[Array, ""]:
         return self.system.energy(state, t)
 
+    @compiled
     def drift(self, state: State, h, t) -> tuple[State, Solve]:
         """A: free motion. Its action is the trapezoid one, because kick, drift and kick together are the step of that action."""
-        free = Verlet(self.moving.without_potential(), retraction=self.retraction)
-        return Variational(free).advance(state, h, jnp.zeros(0, self.system.dtype), t)
+        return Variational(self._free()).advance(state, h, jnp.zeros(0, self.system.dtype), t)
 
+    def _free(self) -> Action:
+        return Verlet(self.moving.without_potential(), retraction=self.retraction)
+
+    @compiled
     def slope(self, q: Point, t) -> Velocity:
         """−dU + F."""
         system, space, zero = self.moving, self.system.space, self.system.space.zero(self.system.dtype)
         slope = jax.grad(lambda e: -system.potential(space.nudge(q, e), t))(zero)
         return add(slope, system.force(q, zero, t)) if system.forced else slope
 
-    def kick(self, state: State, slope: Velocity | None, h, dW: Float[Array, " m"], t) -> tuple[State, Velocity, Solve]:
-        """B: p ← p + h (−dU + F) + Σ dγ_i ΔW_i, along the constraints; and the slope, if it was not known."""
-        system, space = self.moving, self.system.space
-        slope = self.slope(state.q, t) if slope is None else slope
-        p = add(state.p, scale(h, slope))
-        if system.channels:
-            zero = space.zero(system.dtype)
-            p = add(p, jax.grad(lambda e: system.noise(space.nudge(state.q, e), t) @ dW)(zero))
+    def kick(self, state: State, slope: Velocity, h, t) -> tuple[State, Solve]:
+        """B: p ← p + h (−dU + F), along the constraints."""
+        return self._push(state, scale(h, slope), t)
+
+    def shake(self, state: State, dW: Float[Array, " m"], t) -> tuple[State, Solve, Float[Array, ""]]:
+        """N: p ← p + Σ dγ_i ΔW_i, along the constraints; and the work that the stochastic potentials did."""
+        space, zero = self.system.space, self.system.space.zero(self.system.dtype)
+        impulse = jax.grad(lambda e: self.moving.noise(space.nudge(state.q, e), t) @ dW)(zero)
+        new, solve = self._push(state, impulse, t)
+        return new, solve, self._kinetic_gain(state, new, t)
+
+    def _push(self, state: State, impulse: Velocity, t) -> tuple[State, Solve]:
+        system, p = self.moving, add(state.p, impulse)
         solve = Solve(jnp.zeros((), system.dtype), jnp.array(True), jnp.zeros((), int))
         if system.constraints:
             p, root = project(system, state.q, p, t)
             solve = solve._replace(converged=root.converged)
-        return State(state.q, p, state.ledger), slope, solve
+        return State(state.q, p, state.ledger), solve
 
+    @compiled
     def bath(self, state: State, h, z: Float[Array, " r"], t) -> tuple[State, Float[Array, ""]]:
         """O: exact contact with the bath at fixed q, and the heat that came in."""
         system = self.system
-        strength = 1.0 if self.schedule is None else self.schedule(t=t, parameters=system.parameters)
-        p = self.friction.relax(system, state.q, system.space.flatten(state.p), strength * h, t, self.kT(t), z)
+        p = self.friction.relax(system, state.q, system.space.flatten(state.p), self.strength(t) * h, t, self.kT(t), z)
         new = State(state.q, system.space.unflatten(p), state.ledger)
-        if state.ledger is None:
-            return new, jnp.zeros((), system.dtype)
-        return new, system.kinetic_energy(new, t) - system.kinetic_energy(state, t)
+        return new, self._kinetic_gain(state, new, t)
 
+    def scheme_of(self, action: Callable[[System], Action]) -> Action:
+        """The scheme that an action makes of the system apart from the bath; it moves by the retraction given here, if one was."""
+        system = self.moving if self.retraction is None else self.moving.using(self.retraction)
+        scheme = action(system)
+        if not isinstance(scheme, Action):
+            raise BismutError(f"{self.splitting} needs an action such as bm.Verlet, but it made a {type(scheme).__name__}.")
+        if self.retraction is not None and scheme.space != self.space:
+            raise BismutError(f"retraction={self.retraction!r} came, but {scheme.title} moves on {scheme.space}. Leave one of the two away.")
+        return scheme
+
+    @compiled
     def variational(self, action: Callable[[System], Action], state: State, h, dW, t, frozen: bool = False) -> tuple[State, Solve]:
         """V: the step of an action; with time standing still if `frozen`."""
-        scheme = action(self.moving)
+        scheme = self.scheme_of(action)
         if frozen:
-            scheme = _Frozen(scheme.system, scheme, t, retraction=scheme.retraction)
+            scheme = Frozen(scheme.system, scheme, t, retraction=scheme.retraction)
         return Variational(scheme).advance(state, h, dW, t)
 
-    def work(self, old: State, new: State, h, dW: Float[Array, " m"], t) -> Float[Array, ""]:
-        """Work of a potential that changes in time, of forces and of stochastic potentials over a step, by the trapezoidal rule."""
+    # The books: 0 where none are kept.
+
+    def _kinetic_gain(self, old: State, new: State, t) -> Float[Array, ""]:
+        if old.ledger is None:
+            return jnp.zeros((), self.system.dtype)
+        return self.system.kinetic_energy(new, t) - self.system.kinetic_energy(old, t)
+
+    def work(self, old: State, new: State, h, t) -> Float[Array, ""]:
+        """Work of a potential that changes in time, and of forces, over a step, by the trapezoidal rule."""
         system, space = self.moving, self.system.space
+        if old.ledger is None:
+            return jnp.zeros((), system.dtype)
         U = system.potential
         done = 0.5 * (U(old.q, t + h) - U(old.q, t) + U(new.q, t + h) - U(new.q, t))
-        done = done + (system.noise(new.q, t + h) - system.noise(old.q, t)) @ dW / h
         if system.forced:
             zero = space.zero(system.dtype)
             mean = scale(0.5, add(system.force(old.q, zero, t), system.force(new.q, zero, t + h)))
             done = done + pair(mean, space.subtract(new.q, old.q))
         return done
+
+    def work_of_noise(self, old: State, new: State, h, dW: Float[Array, " m"], t) -> Float[Array, ""]:
+        """Σ Δγ_i ΔW_i/h along a step that the stochastic potentials drive all the way. Only their change with q does work."""
+        if old.ledger is None:
+            return jnp.zeros((), self.system.dtype)
+        gamma = self.moving.noise
+        return 0.5 * (gamma(new.q, t) - gamma(old.q, t) + gamma(new.q, t + h) - gamma(old.q, t + h)) @ dW / h
+
+    def work_of_time(self, state: State, h, t) -> Float[Array, ""]:
+        """H(q, p, t + h) − H(q, p, t): the work of a clock that moves on while the state stands still."""
+        if state.ledger is None:
+            return jnp.zeros((), self.system.dtype)
+        return self.energy(state, t + h) - self.energy(state, t)
 
     # Refusals.
 
@@ -207,33 +264,9 @@ class Langevin(Flow):
                 "use splitting=GLA(bm.Midpoint), or friction= if the force is a friction."
             )
 
-    def check_reversible(self, action: Callable[[System], Action]) -> None:
-        """Acceptance gives the Gibbs measure only for a step that, turned around, leads back, and with noise that friction balances."""
-        system = self.moving
-        if system.channels:
-            raise BismutError("A Metropolised step cannot have noise that no friction balances. Leave friction= away to balance the system's γ_i.")
-        if self.temperature.zero:
-            raise DomainError("temperature must be positive for a Metropolised step.")
-        if system.forced:
-            raise BismutError("A Metropolised step samples exp(−H/kT); a force that is not −dU has no place in it.")
-        q = system.space.move(system.space.origin(system.dtype), system.space.unflatten(jnp.linspace(0.1, 0.3, system.space.dim, dtype=system.dtype)))
-        if np.abs(np.asarray(system.space.flatten(system.momentum(q, system.space.zero(system.dtype))))).max() > 0:
-            raise BismutError("A Metropolised step needs L(q, −v) = L(q, v), but this Lagrangian has a term linear in the velocity.")
-        scheme = action(system)
-        if not isinstance(scheme, Action):
-            raise BismutError(f"Metropolised needs an action such as bm.Verlet, but it made a {type(scheme).__name__}.")
-        if not isinstance(scheme, Verlet) and not system.constraints:
-            state = State(q, system.space.unflatten(jnp.linspace(0.5, 1.0, system.space.dim, dtype=system.dtype)))
-            gap = float(jax.jit(lambda s: reversed_gap(scheme, s, 0.1, jnp.zeros(0, system.dtype)))(state))
-            if not gap < 1e-9:
-                raise BismutError(
-                    f"A Metropolised step must be its own reverse, but {scheme.title} turned around misses its start by {gap:.2g} (step 0.1). "
-                    "Use bm.Verlet, or a midpoint action with the exponential retraction."
-                )
-
     def details(self) -> list[str]:
         """What `explain` says of it."""
-        drift = Variational(Verlet(self.moving.without_potential(), retraction=self.retraction)).structure()
+        drift = Variational(self._free()).structure()
         kT = "a function of time" if self.temperature.value is None else f"{float(self.temperature.value):.6g}"
         rate = self.friction.contraction(self.system)
         return [
@@ -242,22 +275,3 @@ class Langevin(Flow):
             f"  free motion  p0 = −D₁S_d(q0, q0 ⊕ h v) for L = T: {drift.words}",
             *([] if rate is None else [f"  phase volume shrinks at the rate tr ΓM⁻¹ = {float(rate):.6g}, exactly"]),
         ]
-
-
-class _Frozen(Action):
-    """An action with time standing still."""
-
-    of: Action
-    now: Any
-
-    @property
-    def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.of.claims
-
-    @property
-    def explicit_force(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.of.explicit_force
-
-    def __call__(self, L, gamma, q0, q1, v, h, dW, t):
-        still = lambda f: lambda *arguments: f(*arguments[:-1], self.now)
-        return self.of(still(L), still(gamma), q0, q1, v, h, dW, t)

@@ -54,9 +54,17 @@ class Reduced(Flow):
         return self.of.channels
 
     @property
+    def clipped(self) -> int:
+        return self.of.clipped
+
+    @property
+    def pathwise(self) -> bool:
+        return self.of.pathwise
+
+    @property
     def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
         # The step is a Poisson map of momenta; on pairs (q, p) with q standing still nothing is claimed.
-        return Claims(order=None, strong_order=None)
+        return Claims(order=None, strong_order=None, weak_order=None)
 
     @property
     def title(self) -> str:

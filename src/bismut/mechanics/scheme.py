@@ -29,17 +29,20 @@ class Claims(NamedTuple):
 
     order          of the error without noise
     strong_order   of the error on one Brownian path
+    weak_order     of the error of averages over the noise
     symplectic     every step preserves the symplectic form, whatever the noise
     momentum_maps  those of symmetries of L and of every γ_i are kept, whatever the noise
     """
 
     order: float | None
     strong_order: float | None = 1.0
+    weak_order: float | None = 1.0
     symplectic: bool = False
     momentum_maps: bool = False
 
     def __str__(self) -> str:
-        orders = [f"{name} {value:g}" for name, value in (("order", self.order), ("strong order", self.strong_order)) if value is not None]
+        named = (("order", self.order), ("strong order", self.strong_order), ("weak order", self.weak_order))
+        orders = [f"{name} {value:g}" for name, value in named if value is not None]
         kept = [words for words, flag in (("symplectic", self.symplectic), ("keeps momentum maps", self.momentum_maps)) if flag]
         return ", ".join([*orders, *kept]) or "nothing"
 
@@ -64,6 +67,11 @@ class Scheme(eqx.Module):
     def clipped(self) -> int:
         """How many of them, counted from the first, a bounded path bounds: those that an implicit step sees."""
         return self.channels
+
+    @property
+    def pathwise(self) -> bool:
+        """Whether the derivative of an average is the average of derivatives along paths: not where steps are refused."""
+        return True
 
     @property
     def title(self) -> str:

@@ -252,6 +252,10 @@ class System(eqx.Module):
         nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
         return self._changed(_lagrangian=free, _potential=nothing, _noise=None, _force=None, dissipation=None, channels=0)
 
+    def using(self, retraction: str) -> System:
+        """The same system on its space with another retraction."""
+        return self._changed(space=self.space.using(retraction))
+
     def without_noise(self) -> System:
         return self._changed(_noise=None, channels=0)
 

@@ -161,7 +161,8 @@ class Wiener(eqx.Module):
         h = jnp.asarray(h, normals.dtype)
         if self.bounded:
             limit = jnp.sqrt(4 * jnp.maximum(jnp.abs(jnp.log(h)), 1.0))
-            normals = jnp.concatenate([jnp.clip(normals[:clipped], -limit, limit), normals[len(normals) if clipped is None else clipped :]])
+            first = normals.shape[0] if clipped is None else clipped
+            normals = jnp.concatenate([jnp.clip(normals[:first], -limit, limit), normals[first:]])
         return jnp.sqrt(h) * normals
 
     def _shifted(self, step: Index) -> Index:

@@ -7,11 +7,15 @@ import jax
 import jax.numpy as jnp
 
 from bismut.errors import DomainError
-from bismut.spaces.space import Group
+from bismut.spaces.space import Group, known
 
 
 class Flat(Group):
     """What all abelian groups written additively share."""
+
+    def using(self, retraction):
+        known(retraction)  # all of them are the addition
+        return self
 
     def zero(self, dtype: Any = float):
         return self.origin(dtype)

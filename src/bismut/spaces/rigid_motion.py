@@ -18,8 +18,8 @@ import numpy as np
 
 from bismut.errors import DomainError, ShapeError
 from bismut.spaces import rotation, series
-from bismut.spaces.rotation import SO3, cross, known, name_of
-from bismut.spaces.space import Group
+from bismut.spaces.rotation import SO3, cross, name_of
+from bismut.spaces.space import Group, known
 from bismut.tracing import traced
 
 

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.errors import DomainError, nearest
+from bismut.errors import DomainError
 from bismut.spaces import series
-from bismut.spaces.space import Group
+from bismut.spaces.space import Group, known
 
 # The Levi-Civita symbol as the matrix of x ↦ x̂. Contractions with constants keep programs short; zeros in them cost nothing once folded.
 _HAT = np.zeros((3, 3, 3))
@@ -104,12 +104,6 @@ class Retraction(NamedTuple):
 
 
 ROTATIONS = {"cayley": Retraction(cayley, cayley_inv, dcayley_inv), "exp": Retraction(exp, log, dexp_inv)}
-
-
-def known(retraction: str) -> str:
-    if retraction not in ROTATIONS:
-        raise DomainError(f"There is no retraction {retraction!r}. {nearest(retraction, ROTATIONS)}")
-    return retraction
 
 
 @dataclass(frozen=True)

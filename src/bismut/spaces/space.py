@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.errors import DomainError, ShapeError
+from bismut.errors import DomainError, ShapeError, nearest
 from bismut.showing import table
 from bismut.tracing import traced
 
@@ -43,6 +43,16 @@ def pair(p: Velocity, v: Velocity) -> Float[Array, ""]:
     """⟨p, v⟩."""
     terms = [jnp.sum(a * b) for a, b in zip(jax.tree.leaves(p), jax.tree.leaves(v), strict=True)]
     return jnp.sum(jnp.stack(terms))
+
+
+RETRACTIONS = ("cayley", "exp")
+
+
+def known(retraction: str) -> str:
+    """The name of a retraction, refused if there is none of that name."""
+    if retraction not in RETRACTIONS:
+        raise DomainError(f"There is no retraction {retraction!r}. {nearest(retraction, RETRACTIONS)}")
+    return retraction
 
 
 class Space:
@@ -85,8 +95,7 @@ class Space:
 
     def using(self, retraction: str) -> Space:
         """The same space with another retraction, where there is a choice."""
-        del retraction
-        return self
+        raise DomainError(f"{self} has one way to move and no retraction {retraction!r}. Leave retraction= away.")
 
     def ends(self, q0: Point, q1: Point, x: Velocity, a: Velocity) -> tuple[Velocity, Velocity]:
         """Covectors felt at both ends by a covector a on the displacement x = q1 ⊖ q0.

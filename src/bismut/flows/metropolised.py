@@ -1,0 +1,152 @@
+"""Steps that are accepted or refused.
+
+    O½ [V, accepted with probability min(1, e^{−ΔH/kT}), or (q, −p)] O½        exp(−H/kT) exactly, whatever the step
+
+V is the variational step with time standing still. It keeps phase volume, and turned around it leads back: (q1, −p1) goes to (q0, −p0). The second is
+not given where the step is implicit: at a large step its equation can have several solutions, and the one found from (q1, −p1) need not be the
+way back. So every implicit step is also taken back, and refused if it does not return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from bismut.actions import Action, Verlet
+from bismut.errors import BismutError, DomainError
+from bismut.flows.splitting import Made, Splitting
+from bismut.flows.variational import Solve, Variational
+from bismut.mechanics import Claims, State, System
+from bismut.programs import compiled
+from bismut.spaces import Space, scale
+from bismut.tracing import traced
+
+if TYPE_CHECKING:
+    from bismut.flows.langevin import Langevin
+
+
+@dataclass(frozen=True)
+class Metropolised(Splitting):
+    """A variational step that is its own reverse, accepted or refused, between two halves of the bath: exp(−H/kT) exactly, whatever the step.
+
+    action  what makes the scheme from the system: bm.Verlet, bm.Midpoint, ...
+
+    Refused steps leave q and turn p around. A step whose equation is not solved is refused, and so is an implicit one that does not lead back:
+    (q1, −p1) must go to (q0, −p0), which its equation does not ensure if it has several solutions.
+    """
+
+    action: Callable[[System], Action] = Verlet
+
+    def baths(self, shaken):
+        return 2
+
+    @property
+    def extra(self) -> int:
+        return 2  # (z₁² + z₂²)/2 is exponentially distributed: minus the logarithm of a uniform number
+
+    @property
+    def pathwise(self) -> bool:
+        return False
+
+    def claims(self, system):
+        return Claims(order=None, strong_order=None, weak_order=None)
+
+    def check(self, pieces):
+        check_reversible(pieces, self.action)
+
+    def step(self, pieces, state, slope, h, dW, z, extra, t):
+        state, first = pieces.bath(state, 0.5 * h, z[0], t)
+        tried, solve, good = attempt(pieces, self.action, state, h, dW, t)
+        rise = pieces.energy(tried, t) - pieces.energy(state, t)
+        good = good & (rise <= pieces.kT(t) * 0.5 * (extra @ extra))  # false for a rise that is not a number
+        refused = State(state.q, scale(-1.0, state.p), state.ledger)
+        state = jax.tree.map(lambda new, old: jnp.where(good, new, old), tried, refused)
+        work = pieces.work_of_time(state, h, t)
+        state, second = pieces.bath(state, 0.5 * h, z[1], t + h)
+        solved = Solve(jnp.where(solve.converged, solve.residual, 0.0), jnp.array(True), solve.iterations)
+        return Made(state, solved, first + second, work, good.astype(h.dtype))
+
+    def __repr__(self):
+        return f"Metropolised({getattr(self.action, '__name__', 'own action')})"
+
+
+@compiled
+def attempt(pieces: Langevin, action: Callable[[System], Action], state: State, h, dW, t) -> tuple[State, Solve, Bool[Array, ""]]:
+    """The step V, how it was solved, and whether it may be accepted: solved and, where it is implicit, found to lead back."""
+    tried, solve = pieces.variational(action, state, h, dW, t, frozen=True)
+    if Variational(pieces.scheme_of(action)).structure().linear:
+        return tried, solve, solve.converged
+    back, returned = pieces.variational(action, State(tried.q, scale(-1.0, tried.p), state.ledger), h, dW, t, frozen=True)
+    # The way back of the same solution misses by round-off; another solution is far away.
+    near = jnp.sqrt(jnp.finfo(h.dtype).eps) * (1 + jnp.max(jnp.abs(pieces.space.flatten(state.p))))
+    return tried, solve, solve.converged & returned.converged & (_gap(pieces.space, back, state) < near)
+
+
+class Frozen(Action):
+    """An action with time standing still."""
+
+    of: Action
+    now: Any
+
+    @property
+    def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.of.claims
+
+    @property
+    def explicit_force(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.of.explicit_force
+
+    def __call__(self, L, gamma, q0, q1, v, h, dW, t):
+        still = lambda f: lambda *arguments: f(*arguments[:-1], self.now)
+        return self.of(still(L), still(gamma), q0, q1, v, h, dW, t)
+
+
+def check_reversible(pieces: Langevin, action: Callable[[System], Action]) -> None:
+    """Acceptance gives the Gibbs measure only for a step that, turned around, leads back, and with noise that friction balances."""
+    system = pieces.moving
+    if system.channels:
+        raise BismutError("A Metropolised step cannot have noise that no friction balances. Leave friction= away to balance the system's γ_i.")
+    if pieces.temperature.zero:
+        raise DomainError("temperature must be positive for a Metropolised step.")
+    if system.forced:
+        raise BismutError("A Metropolised step samples exp(−H/kT); a force that is not −dU has no place in it.")
+    space, dtype = system.space, system.dtype
+    q = space.move(space.origin(dtype), space.unflatten(jnp.linspace(0.1, 0.3, space.dim, dtype=dtype)))
+    at_rest = _number(lambda: jnp.max(jnp.abs(space.flatten(system.momentum(q, space.zero(dtype))))))
+    if at_rest is not None and at_rest > 0:
+        raise BismutError("A Metropolised step needs L(q, −v) = L(q, v), but this Lagrangian has a term linear in the velocity.")
+    scheme = pieces.scheme_of(action)
+    if not isinstance(scheme, Verlet) and not system.constraints:
+        state = State(q, space.unflatten(jnp.linspace(0.5, 1.0, space.dim, dtype=dtype)))
+        gap = _number(lambda: jax.jit(lambda s: reversed_gap(scheme, s, 0.1, jnp.zeros(0, dtype)))(state))
+        if gap is not None and not gap < 1e-9:
+            raise BismutError(
+                f"A Metropolised step must be its own reverse, but {scheme.title} turned around misses its start by {gap:.2g} (step 0.1). "
+                "Use bm.Verlet, or a midpoint action with the exponential retraction."
+            )
+
+
+def _number(compute: Callable[[], Any]) -> float | None:
+    """The outcome of a computation; None where it hangs on numbers that are only traced, as when a scheme is made inside jit."""
+    with jax.ensure_compile_time_eval():
+        value = compute()
+    return None if traced(value) else float(value)
+
+
+def reversed_gap(action: Action, state: State, h, dW) -> Float[Array, ""]:
+    """How far a step, turned around and repeated, misses its beginning."""
+    step = Variational(action)
+    there, _ = step.advance(state, h, dW, 0.0)
+    back, _ = step.advance(State(there.q, scale(-1.0, there.p)), h, dW, 0.0)
+    return _gap(action.space, back, state)
+
+
+def _gap(space: Space, back: State, state: State) -> Float[Array, ""]:
+    """How far (q, −p) of one state is from another."""
+    moved, turned = space.flatten(space.subtract(back.q, state.q)), space.flatten(back.p) + space.flatten(state.p)
+    return jnp.max(jnp.abs(moved)) + jnp.max(jnp.abs(turned))

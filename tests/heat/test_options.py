@@ -1,0 +1,146 @@
+"""An option is used or refused: two values of it give two different steps, or an error, for every option of every scheme."""
+
+import inspect
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bismut as bm
+from bismut import public
+from bismut.errors import BismutError
+from bismut.flows.splitting import Letters, Splitting
+from bismut.mechanics import Scheme
+
+top = bm.mechanical(bm.SO2(), mass=1.3, potential=lambda R: R[0, 1] + 0.3 * R[0, 0] ** 2)
+shaken = bm.mechanical(bm.SO2(), mass=1.3, potential=lambda R: R[0, 1], noise=lambda R: R[0, :1])
+free = bm.mechanical(bm.SO2(), mass=1.3)
+own = lambda retraction: lambda system: bm.Verlet(system, retraction=retraction)
+bath = lambda splitting=bm.BAOAB, **options: bm.Langevin(top, **({"temperature": 0.7, "friction": 0.8} | options), splitting=splitting)
+SPLITTINGS = (bm.BAOAB, bm.ABOBA, bm.OBABO, bm.GLA(bm.Verlet), bm.Metropolised())
+
+
+def scalar(q0, q1, h, dW):
+    return 0.65 * bm.SO2("exp").subtract(q1, q0) ** 2 / h - h * q0[0, 1]
+
+
+# What an option is changed between, for every option but the system itself.
+PAIRS = {
+    (bm.VariationalEuler, "end"): lambda end: bm.VariationalEuler(shaken, end=end),
+    (bm.VariationalEuler, "retraction"): lambda retraction: bm.VariationalEuler(shaken, retraction=retraction),
+    (bm.Midpoint, "retraction"): lambda retraction: bm.Midpoint(shaken, retraction=retraction),
+    (bm.Verlet, "retraction"): lambda retraction: bm.Verlet(shaken, retraction=retraction),
+    (bm.Reduced, "of"): lambda retraction: bm.Reduced(bm.Verlet(bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 2.5]), retraction=retraction)),
+    (bm.Langevin, "temperature"): lambda kT: bath(temperature=kT),
+    (bm.Langevin, "friction"): lambda friction: bath(friction=friction),
+    (bm.Langevin, "rate"): lambda rate: bath(friction=None, rate=rate),
+    (bm.Langevin, "schedule"): lambda schedule: bath(schedule=schedule),
+    (bm.Langevin, "retraction"): lambda retraction: bath(retraction=retraction),
+    (bm.Langevin, "splitting"): bath,
+    (bm.GLA, "action"): lambda retraction: bath(bm.GLA(own(retraction))),
+    (bm.Metropolised, "action"): lambda retraction: bath(bm.Metropolised(own(retraction))),
+    (Letters, "word"): lambda word: bath(Letters(word)),
+}
+VALUES = {
+    "end": ("left", "right"),
+    "retraction": (None, "exp"),
+    "of": ("cayley", "exp"),
+    "action": ("cayley", "exp"),
+    "temperature": (0.7, 0.9),
+    "friction": (0.8, 0.9),
+    "rate": (0.8, 0.9),
+    "schedule": (None, lambda t: 1.5),
+    "splitting": (bm.BAOAB, bm.GLA(bm.Verlet)),
+    "word": ("BAOAB", "ABOBA"),
+}
+# Seen otherwise: a discrete Lagrangian, whose retraction is the coordinate in which q1 is sought and moves nothing; and what a word says of itself.
+ELSEWHERE = {(bm.Discrete, name) for name in ("space", "S_d", "channels", "retraction", "precision")} | {(Letters, "words")}
+
+
+def after(scheme) -> np.ndarray:
+    """The state after one step, as one vector, whatever the scheme moves by."""
+    space = scheme.space.using("exp")
+    state = bm.State(space.origin(), space.unflatten(jnp.linspace(0.9, 1.2, space.dim)))
+
+    def step(dW):
+        new, solve = bm.flows.flow(scheme).advance(state, 0.4, dW, 0.0)
+        return jnp.concatenate([space.flatten(space.subtract(new.q, state.q)), space.flatten(new.p)]), solve.converged
+
+    moved, solved = jax.jit(step, compiler_options={"xla_backend_optimization_level": 0})(jnp.linspace(0.2, 0.3, scheme.channels))
+    assert solved
+    return np.asarray(moved)
+
+
+def test_every_option_is_looked_at():
+    """A new option of a scheme, or a new scheme, belongs into this file."""
+    schemes = {thing for thing in vars(public).values() if inspect.isclass(thing) and issubclass(thing, Scheme | Splitting)} | {Letters}
+    options = {(scheme, name) for scheme in schemes - {bm.Action} for name in inspect.signature(scheme).parameters if name != "system"}
+    assert options == set(PAIRS) | ELSEWHERE
+
+
+@pytest.mark.parametrize(("scheme", "option"), PAIRS, ids=lambda case: getattr(case, "__name__", case))
+def test_an_option_changes_the_step(scheme, option):
+    one, other = (after(PAIRS[scheme, option](value)) for value in VALUES[option])
+    assert np.abs(one - other).max() > 1e-4
+
+
+@pytest.mark.parametrize("splitting", SPLITTINGS[1:], ids=str)
+def test_every_splitting_moves_by_the_retraction(splitting):
+    """exp given once, by the bath or by the space, is one step; and it is another than Cayley's."""
+    one, other = after(bath(splitting)), after(bath(splitting, retraction="exp"))
+    assert np.abs(one - other).max() > 1e-4
+    by_space = after(bm.Langevin(top.using("exp"), 0.7, 0.8, splitting))
+    assert np.allclose(other, by_space, atol=1e-14)
+
+
+@pytest.mark.parametrize("option", ["temperature", "friction", "schedule"])
+@pytest.mark.parametrize("splitting", [pytest.param(splitting, marks=pytest.mark.slow) for splitting in SPLITTINGS[1:]], ids=str)
+def test_every_splitting_uses_every_option(splitting, option):
+    one, other = (after(bath(splitting, **{option: value})) for value in VALUES[option])
+    assert np.abs(one - other).max() > 1e-4
+
+
+@pytest.mark.parametrize("make", [bm.GLA, bm.Metropolised])
+def test_two_retractions_are_one_too_many(make):
+    with pytest.raises(BismutError, match="Leave one of the two away"):
+        bath(make(own("cayley")), retraction="exp")
+    assert bath(make(own("exp")), retraction="exp").space == bm.SO2("exp")
+
+
+class Line(bm.Space):
+    """ℝ with one way to move."""
+
+    def origin(self, dtype=float):
+        return jnp.zeros((), dtype)
+
+    zero = origin
+
+    def move(self, q, velocity, time=1.0):
+        return q + time * velocity
+
+    def subtract(self, q1, q0):
+        return q1 - q0
+
+
+@pytest.mark.parametrize("make", [bm.Verlet, lambda system, **options: bm.Langevin(system, 1.0, 1.0, **options)], ids=["Verlet", "Langevin"])
+def test_retractions_that_do_not_exist(make):
+    """Neither an unknown name anywhere nor a known one on a space that has no choice is let through. On ℝⁿ all retractions are the addition."""
+    flat = bm.mechanical(bm.Euclidean(2), potential=lambda q: q @ q)
+    for system in (flat, top):
+        with pytest.raises(BismutError, match="no retraction 'expo'"):
+            make(system, retraction="expo")
+    with pytest.raises(BismutError, match="one way to move"):
+        make(bm.System(Line(), lambda q, v: 0.5 * v * v), retraction="exp")
+    assert make(flat, retraction="exp").space == bm.Euclidean(2)
+
+
+def test_a_discrete_lagrangian():
+    make = lambda **options: bm.Discrete(bm.SO2(), scalar, **options)
+    assert make(channels=2).channels == 2
+    assert make(retraction="exp").space == bm.SO2("exp")
+    assert np.allclose(after(make(retraction="exp")), after(make()), atol=1e-9)
+    with pytest.raises(BismutError, match="S_d has channels"):
+        make(channels=2, system=top)
+    with pytest.raises(BismutError, match="belongs to the system"):
+        make(precision="float32", system=top)
