@@ -20,7 +20,7 @@ NEWEST = $(shell for v in 14 13 12 11; do for p in python3.$$v $(HOME)/.pyenv/ve
   $$p -c '' 2>/dev/null && echo $$p && exit; done; done)
 
 test-newest: .newest/ready
-	XLA_FLAGS= .newest/bin/pytest -m "not slow" $(SMOKE:%=tests/%.py)
+	.newest/bin/pytest -m "not slow" $(SMOKE:%=tests/%.py)
 
 .newest/ready: pyproject.toml constraints.txt
 	$(or $(NEWEST),$(PYTHON)) -m venv .newest
@@ -34,7 +34,7 @@ check: .venv/test
 	$(BIN)/basedpyright
 
 measure: .venv/test
-	XLA_FLAGS= $(BIN)/pytest -m slow
+	$(BIN)/pytest -m slow
 
 # Its own environment, with the programs one would use instead; a peer that does not install is named in the table and left out.
 bench: .bench/ready

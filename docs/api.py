@@ -42,14 +42,14 @@ GROUPS = {
     ),
     "Comparison methods": ("Not variational; named for what they are.", "EulerMaruyama ImplicitEulerMaruyama RungeKutta4"),
     "Baths": ("Heat: A is free motion, B a kick, O exact contact with the bath.", "Langevin BAOAB ABOBA OBABO GLA Metropolised thermalize"),
-    "Runs": ("Many trajectories, or one.", "simulate trajectory average Result Trajectory Plan"),
+    "Runs": ("Many trajectories, or one.", "simulate trajectory average merge Result Trajectory Plan"),
     "Observables": (
         "Functions of a state, for `observe=`; a plain function of a `State` is one, too.",
         "energy kinetic_energy temperature momentum heat work integrator_error acceptance",
     ),
     "Observers": (
         "What sees more than one state at a time, for `observe=`.",
-        "time_average histogram quantiles extremes autocorrelation mean_squared_displacement section paths Observer",
+        "time_average histogram quantiles extremes autocorrelation mean_squared_displacement section first_passage paths values Observer",
     ),
     "Findings": ("What a scheme claims, measured.", "verify explain check_space symplectic_defect"),
     "The variational principle": (

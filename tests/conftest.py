@@ -4,8 +4,6 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
-# Compiling is nearly all the time of these tests. With fewer passes it takes two thirds of it; `make measure` runs what users run.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false")
 
 import jax
 from hypothesis import settings

@@ -43,6 +43,11 @@ class Memory:
                 self._values.popitem(last=False)
         return value
 
+    def peek(self, key: Hashable) -> Any:
+        """What is known under a key, or None."""
+        with self._lock:
+            return self._values.get(key)
+
     def __len__(self) -> int:
         return len(self._values)
 

@@ -80,3 +80,27 @@ def brief(value: Any) -> str:
 def counted(number: int, one: str, many: str | None = None) -> str:
     """1 trajectory, 2 trajectories."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def measured(mean: Any, error: Any) -> str:
+    """A number with its standard error to two digits, 0.5012 ± 0.0031; of an array each component; without a known error six digits."""
+    mean, error = np.asarray(mean, float), np.asarray(error, float)
+    if mean.ndim:
+        return _each(mean, np.broadcast_to(error, mean.shape))
+    value, spread = float(mean), float(error)
+    if not np.isfinite(spread) or not np.isfinite(value):
+        return f"{value:.6g}"
+    # Below a few units in the last place of the mean an error is round-off: nothing varies.
+    if spread <= 8 * np.finfo(float).eps * abs(value):
+        return f"{value:.6g} ± 0"
+    digits = 1 - int(np.floor(np.log10(float(f"{spread:.1e}"))))  # decimals that show two digits of the error
+    if -4 <= digits <= 9 and abs(value) < 1e6:
+        return f"{round(value, digits):.{max(digits, 0)}f} ± {round(spread, digits):.{max(digits, 0)}f}"
+    power = int(np.floor(np.log10(max(abs(value), spread))))
+    return f"({measured(value / 10.0**power, spread / 10.0**power)})e{power}"
+
+
+def _each(mean: np.ndarray, error: np.ndarray) -> str:
+    if mean.size > _FEW:
+        return f"{mean.size} numbers, the first {measured(mean.flat[0], error.flat[0])}"
+    return "[" + ", ".join(measured(m, e) for m, e in zip(mean, error, strict=True)) + "]"

@@ -253,6 +253,6 @@ def test_three_positions_are_not_taken_for_a_rotation():
     how = {"scheme": "", "space": "", "trajectories": 1, "steps": 1, "step": 1.0, "seed": 0}
     found = pictures(tree, how)
     assert set(found) == {"final-portrait", "final-sphere", "final-momenta"}
-    assert found["final-sphere"].draw.keywords["turns"].name == "q1"
+    assert found["final-sphere"].draw.args[0].keywords["turns"].name == "q1"
     with pytest.raises(BismutError, match="no rotations"):
         prepare({"system": {"name": "oscillator"}, "observe": {"a": {"of": "orientation"}}}, {})

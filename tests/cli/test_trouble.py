@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from bismut.cli.runs.observed import observed
 from bismut.cli.runs.prepare import prepare
 from bismut.cli.runs.toml import lines_of
 from bismut.cli.terminal import CLOSED
-from bismut.ensembles import cache
 from bismut.ensembles.observers.report import Report
 from bismut.gallery import entries
 
@@ -45,17 +43,6 @@ def test_a_reader_that_has_gone_ends_the_command_without_a_word():
     assert found.returncode == CLOSED
     assert found.stderr == ""
     assert shell("$BISMUT list >&-").returncode == 0
-
-
-def test_an_unknown_home_is_no_reason_to_fail(monkeypatch):
-    def unknown():
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "home", unknown)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.delenv("BISMUT_PROGRAMS", raising=False)
-    monkeypatch.setattr(cache, "jax", SimpleNamespace(config=SimpleNamespace(values={"jax_compilation_cache_dir": None})))
-    assert cache.keep_programs.__wrapped__() is None
 
 
 @pytest.mark.parametrize("words", [("plot", "a"), ("figure", "ballistic-pendulum", "--quick")])

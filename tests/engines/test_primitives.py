@@ -12,7 +12,7 @@ RANDOM = np.random.default_rng(5)
 N = 19  # not a multiple of any width
 
 vectors = lambda *shape: RANDOM.normal(size=(N, *shape))
-LARGE = 300  # entries of an array that does not fit into registers
+LARGE = 1500  # entries of an array that does not fit into registers
 
 
 def _spring(a, b, own):
@@ -54,7 +54,10 @@ CASES = {
     "indices": (lambda x: (x[np.array([2, 0, 1])], x.at[np.array([0, 2])].add(3.0), x.at[1].set(0.5), x[::-1]), vectors(4)),
     "ring": (lambda x: jax.lax.dynamic_update_slice(x, x[:1] * 2, ((10 * x[0]).astype(int) % 5,)), vectors(5)),
     "large arrays": (lambda x: jnp.cumsum(jnp.sin(x) * x[::-1] + jnp.roll(x, 7))[5:] / (1 + jnp.sum(x**2)), vectors(LARGE)),
-    "large matrices": (lambda x: (x.reshape(60, 5) @ x.reshape(5, 60)[:, :4], x.reshape(60, 5).T.sum(1), x.reshape(100, 3).max(0)), vectors(LARGE)),
+    "large matrices": (
+        lambda x: (x.reshape(300, 5) @ x.reshape(5, 300)[:, :4], x.reshape(300, 5).T.sum(1), x.reshape(500, 3).max(0)),
+        vectors(LARGE),
+    ),
     "large indices": (lambda x: jnp.concatenate([x[np.arange(LARGE - 1, -1, -3)], jnp.pad(x, (3, 5))]), vectors(LARGE)),
     "large ring": (lambda x: jax.lax.dynamic_update_slice(x, x[:1] * 2, ((10 * x[0]).astype(int) % 5,)), vectors(LARGE)),
     "each": (lambda x: each(lambda a: jnp.cross(a, jnp.sin(a)), x), vectors(5, 3)),

@@ -121,8 +121,8 @@ def test_autocorrelation_uses_every_origin():
     memory = result().memory
     number = q.shape[1]
     for lag in range(LAGS):
-        product = (q[:, lag:] * q[:, : number - lag]).mean()
-        assert float(memory.covariance[lag]) == pytest.approx(product - q.mean() ** 2, abs=1e-12)
+        product = ((q[:, lag:] - q.mean()) * (q[:, : number - lag] - q.mean())).mean()
+        assert float(memory.covariance[lag]) == pytest.approx(product, abs=1e-12)
     assert float(memory.correlation[0]) == 1.0
 
 

@@ -14,7 +14,7 @@ import bismut as bm
 scheme = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.sum(q**4), noise=lambda q: jnp.sin(q)))
 start = scheme.start(jnp.ones(1), temperature=1.0)
 observe = {"energy": bm.energy, "far": bm.extremes(lambda s: s.q[0], every=2), "where": bm.histogram(lambda s: s.q[0], range=(-2, 2), every=5)}
-run = lambda **s: bm.simulate(scheme, start, step=0.02, steps=40, trajectories=22, seed=3, every=10, observe=observe, **s)
+run = lambda **s: bm.simulate(scheme, start, step=0.02, steps=40, trajectories=22, seed=3, every=10, observe=observe, **({"mode": "xla"} | s))
 """
 
 
@@ -30,23 +30,6 @@ def test_import_is_light():
     assert python(f"import sys, bismut; print([m for m in {heavy} if m in sys.modules])").strip() == "[]"
 
 
-def test_programs_are_kept_between_processes(tmp_path):
-    """The second process finds what the first has compiled; switched off, nothing is written."""
-    count = "\nimport bismut.ensembles.cache as c\nrun()\nprint(c.keep_programs())"
-    python("import jax\njax.config.update('jax_persistent_cache_min_compile_time_secs', 0.0)\n" + RUN + count, BISMUT_PROGRAMS=str(tmp_path / "on"))
-    kept = {p.name for p in (tmp_path / "on").iterdir() if p.name.endswith("-cache")}
-    assert any("run" in name for name in kept)
-    hits = """
-hits = []
-jax.monitoring.register_event_listener(lambda name, **_: hits.append(name))
-run()
-print(sum("cache_hits" in name for name in hits))
-"""
-    assert int(python(RUN + hits, BISMUT_PROGRAMS=str(tmp_path / "on")).split()[-1]) >= 1
-    assert python(RUN + count, BISMUT_PROGRAMS="off", HOME=str(tmp_path)).split()[-1] == "None"
-    assert not (tmp_path / ".cache").exists()
-
-
 def test_two_devices_give_what_one_gives():
     """Each device runs the program of a block: the final states agree to the bit with one device, and so do counts and extremes."""
     compare = """
@@ -59,4 +42,4 @@ assert np.allclose(two.energy.mean.values, one.energy.mean.values, rtol=1e-13)
 assert np.array_equal(two.energy.count.values, one.energy.count.values)
 print("same")
 """
-    assert python(RUN + compare, XLA_FLAGS="--xla_force_host_platform_device_count=2", BISMUT_PROGRAMS="off").strip() == "same"
+    assert python(RUN + compare, XLA_FLAGS="--xla_force_host_platform_device_count=2").strip() == "same"

@@ -62,7 +62,8 @@ def test_relaxation_is_exact(name):
         q = jnp.array([0.6, 0.0, 0.8])
     M = np.asarray(system.mass(q))
     p, z = jnp.linspace(-1.0, 1.0, system.space.dim), jnp.zeros(law.rank)
-    relax = lambda p, z: law.relax(system, q, p, H, 0.0, KT, z)
+    space = system.space
+    relax = lambda p, z: space.flatten(law.relax(system, q, space.unflatten(p), H, 0.0, KT, z))
     E, spread = (np.asarray(J) for J in jax.jit(jax.jacfwd(relax, (0, 1)))(p, z))
     drag = np.asarray(jax.jit(lambda: whole_friction_of(system, law, q))())
     assert np.allclose(drag, drag.T, atol=1e-12)

@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from bismut.mechanics.dependence import affine, depends
-from bismut.repetition import Bonds, Pair, each, each_pair, pair_indices, pair_number, pairs
+from bismut.repetition import Bonds, Pair, each, each_pair, pair_indices, pair_number, pairs, total
 
 COUNT = 4
 generator = np.random.default_rng(3)
@@ -130,6 +131,44 @@ def test_what_is_known_stays_inside_and_what_is_traced_is_shared():
     (equation,) = (e for e in closed.jaxpr.eqns if e.primitive.name == "each")
     assert equation.params["layout"].shared == 1
     np.testing.assert_array_equal(equation.params["jaxpr"].consts[0], TABLE)
+
+
+def test_a_total_is_the_sum_of_what_each_gives():
+    energy = lambda x: jnp.sin(A @ x) @ x
+    np.testing.assert_allclose(total(energy, X), jnp.sum(each(energy, X)), rtol=1e-13)
+    np.testing.assert_allclose(jax.grad(lambda x: total(energy, x))(X), jax.vmap(jax.grad(energy))(X), rtol=1e-13)
+
+
+def loops(function, *arguments) -> list:
+    """The loops of a function, with what nobody reads left out."""
+    jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
+    return [e for e in dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[0].eqns if e.primitive.name in ("each", "pairs")]
+
+
+def test_results_that_nobody_reads_are_not_computed():
+    """Neither is what only they need: operands and work of every item."""
+    own = jnp.linspace(0.5, 1.5, COUNT * (COUNT - 1) // 2)
+    meet = lambda a, b, own: Pair(total=jnp.exp(a[0] @ b[0]), first=jnp.sin(a[1]), second=jnp.sin(b[1]), own=own**2)
+    parts = lambda x, y, own: pairs(meet, (x, y), own)
+    readers = ((lambda made: made.total, {"exp", "dot_general"}), (lambda made: made.bodies, {"sin"}), (lambda made: made.own, {"integer_pow"}))
+    for read, names in readers:
+        (loop,) = loops(lambda x, y, own, read=read: read(parts(x, y, own)), X, 2 * X, own)
+        assert {e.primitive.name for e in loop.params["jaxpr"].jaxpr.eqns} == names
+        assert len(loop.invars) == 1
+        whole = jax.jit(lambda x, y, own, read=read: read(parts(x, y, own)))(X, 2 * X, own)
+        np.testing.assert_array_equal(whole, read(parts(X, 2 * X, own)))
+
+
+def test_what_an_item_hands_on_goes_around_the_loop():
+    (loop,) = loops(lambda x, y: each(lambda x, y: (y, jnp.sin(x)), x, y), X, 2 * X)
+    assert len(loop.outvars) == 1
+    assert not loops(lambda x: each(lambda x: x, x), X)
+
+
+def test_numbers_that_are_the_same_for_all_are_no_operands():
+    known, traced = np.tile([1.0, 2.0, 3.0], (COUNT, 1)), jnp.linspace(0, 1, COUNT)
+    (loop,) = loops(lambda x, y: each(lambda x, k, x_again, y: x @ k + x_again @ x + y, x, known, x, y), X, traced)
+    assert len(loop.invars) == 2
 
 
 def test_what_a_loop_depends_on_is_seen_through_it():

@@ -15,7 +15,7 @@ from bismut.ensembles.result import Provenance, Result
 from bismut.findings import Finding
 from bismut.findings.verify import Report as Findings
 from bismut.gallery import entry
-from bismut.showing import Words, brief, called
+from bismut.showing import Words, brief, called, measured
 
 TRICK = "<script>alert(1)</script>"
 top = bm.System(
@@ -133,3 +133,22 @@ def test_what_is_traced_shows_itself_too():
     jax.make_jaxpr(lambda seed: said.append(repr(jax.tree.map(lambda word: word + seed, bm.Wiener(3)))) or seed)(jnp.uint32(1))
     assert "f64[200]" in said[0]
     assert said[1] == "Wiener(...)"
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "text"),
+    [
+        (0.50123, 0.0031, "0.5012 ± 0.0031"),
+        (12345.678, 23.4, "12346 ± 23"),
+        (-0.5, 0.0999, "-0.50 ± 0.10"),
+        (3.0, 0.0, "3 ± 0"),
+        (1 / 3, 1e-17, "0.333333 ± 0"),
+        (0.5, float("nan"), "0.5"),
+        (float("nan"), 1.0, "nan"),
+        (1.23456e9, 4e5, "(1.23456 ± 0.00040)e9"),
+        (1e-9, 2.3e-11, "(1.000 ± 0.023)e-9"),
+        (np.array([1.0, 2.0]), np.array([0.1, 0.02]), "[1.00 ± 0.10, 2.000 ± 0.020]"),
+    ],
+)
+def test_a_mean_is_shown_with_two_digits_of_its_error(mean, error, text):
+    assert measured(mean, error) == text

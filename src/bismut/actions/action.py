@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -49,6 +50,10 @@ class Action(Scheme):
     def __call__(self, L: Lagrangian, gamma: Potentials, q0: Point, q1: Point, v: Velocity, h, dW: Float[Array, " m"], t) -> Float[Array, ""]:
         """S_d for the given Lagrangian and potentials."""
 
+    def on(self, system: System) -> Action:
+        """The same scheme for another system, such as a piece of this one."""
+        return replace(self, system=system)
+
     def adjoint(self) -> Action:
         """The scheme that undoes a step of this one when run backwards: S*(q0, q1; h, ΔW) = −S(q1, q0; −h, −ΔW)."""
         if self.explicit_force and self.system.forced:
@@ -67,6 +72,9 @@ class Adjoint(Action):
     @property
     def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.of.claims
+
+    def on(self, system):
+        return replace(self, system=system, of=self.of.on(system))
 
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
         return -self.of(L, gamma, q1, q0, v, -h, -dW, t + h)

@@ -22,12 +22,11 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for pr
     import jax
 
     from bismut.engines.compiler import ROWS, wrong_rows
-    from bismut.ensembles.cache import keep_programs
+    from bismut.engines.native.target import processor
     from bismut.ensembles.plan import available_memory
     from bismut.ensembles.workers import cores
     from bismut.store import versions
 
-    folder = keep_programs() or jax.config.values["jax_compilation_cache_dir"]
     memory = available_memory()
     found: dict[str, Any] = {
         "python": f"{platform.python_version()} at {sys.executable}",
@@ -37,7 +36,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for pr
         "cores": cores(),
         "memory": None if memory is None else f"{memory / 1e9:.1f} GB free",
         "float64": bool(jax.config.read("jax_enable_x64")),
-        "programs": str(folder) if folder else "not kept between processes",
+        "processor": processor(),
     }
     wrong = wrong_rows()
     found["compiler"] = {"wrong_rows": wrong, "rows": ROWS, "held": wrong == 0}

@@ -23,24 +23,21 @@ def choose(mode: str, task: Task) -> Choice:
     """The native engine where it can, XLA elsewhere; or the one that was asked for, with an error if it cannot."""
     if mode == "xla":
         return Choice(Xla(), "asked for")
-    refusal = _refusal(task)
-    if refusal is None:
-        return Choice(_native(), "one machine loop over trajectories")
+    engine, refusal = _offered(task)
+    if engine is not None:
+        return Choice(engine, "one machine loop over trajectories")
     if mode == "native":
         raise BismutError(f'mode="native" cannot run this: {refusal}. mode="auto" takes XLA where it has to.')
     return Choice(Xla(), refusal)
 
 
-def _native() -> Engine:
-    return importlib.import_module("bismut.engines.native.engine").Native()
-
-
-def _refusal(task: Task) -> str | None:
-    """Why the native engine cannot take the task; None if it can."""
+def _offered(task: Task) -> tuple[Engine | None, str]:
+    """The native engine, which has looked at the task; or why it cannot take it."""
     if jax.default_backend() != "cpu":
-        return f"the native engine is one for processors, and JAX computes on {jax.default_backend()}"
+        return None, f"the native engine is one for processors, and JAX computes on {jax.default_backend()}"
     try:
-        engine = _native()
+        engine = importlib.import_module("bismut.engines.native.engine").Native()
     except ImportError as problem:
-        return f"the native engine cannot be loaded: {problem}"
-    return engine.refusal(task)
+        return None, f"the native engine cannot be loaded: {problem}"
+    refusal = engine.refusal(task)
+    return (None, refusal) if refusal else (engine, "")

@@ -112,6 +112,11 @@ class Engine(Protocol):
 
     name: str
 
+    @property
+    def machine(self) -> str:
+        """What programs are made for: processor, what of it decides how numbers are rounded, compiler."""
+        ...
+
     def refusal(self, task: Task) -> str | None:
         """Why this engine cannot take the task, in words; None if it can."""
         ...

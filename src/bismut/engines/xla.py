@@ -45,6 +45,10 @@ class Xla:
     width: int = 2048
     name = "xla"
 
+    @property
+    def machine(self) -> str:
+        return f"{jax.devices()[0].device_kind}, XLA"
+
     def refusal(self, task: Task) -> str | None:
         del task
         return None

@@ -1,6 +1,7 @@
 """Many trajectories: run, observed on the fly; one kept whole; averages that can be differentiated."""
 
 from bismut.ensembles.average import average
+from bismut.ensembles.merging import merge
 from bismut.ensembles.observable import (
     Observable,
     acceptance,
@@ -59,6 +60,7 @@ __all__ = [
     "integrator_error",
     "kinetic_energy",
     "mean_squared_displacement",
+    "merge",
     "momentum",
     "paths",
     "perform",

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from bismut.engines.engine import Batch, Course, Program
+from bismut.engines.engine import Batch, Course
 from bismut.ensembles.checks import many_starts
 from bismut.ensembles.failing import residuals
 from bismut.ensembles.observers.watcher import Ended, Seen, Watcher
 from bismut.ensembles.outcome import Failure
 from bismut.ensembles.request import Request
-from bismut.ensembles.task import bytes_of, numbers_of, program
+from bismut.ensembles.task import bytes_of
 from bismut.mechanics import Maxwell, State
 
 PAUSE = 0.3  # seconds of work aimed at between two returns
@@ -73,8 +73,7 @@ class _Walk:
         self.first = request.done + request.burn_in  # the step at which the watch begins
         self.start, self.trajectories, self.offset = request.starts[variant], request.numbers(block), block * request.size
         self.course = Course(request.step, request.t0, self.setting.path.phase)
-        self.program: Program = program(request.chosen, self.setting, request.example, request.size)
-        self.numbers = numbers_of(self.setting)
+        self.program, self.numbers = request.program, request.shared[variant]
         self.failures: list[Failure] = []
         self.watchers = [watcher for _, watcher in self.setting.watchers]
         wanted = [watcher.wants(self.trajectories) for watcher in self.watchers]

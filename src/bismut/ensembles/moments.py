@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bismut.ensembles.scratch import scratch
+
 
 class Moments(NamedTuple):
     """Statistics over trajectories."""
@@ -25,8 +27,11 @@ def gather(values, counted: np.ndarray | None = None, axis: int = 0) -> Moments:
     values = np.asarray(values, float)
     # Trajectories last and close together: a row is summed in pairs, the same way whatever is beside it.
     values = np.ascontiguousarray(np.moveaxis(values, axis, -1))
-    if counted is None or counted.all():
-        return _whole(values)
+    with np.errstate(over="ignore", invalid="ignore"):  # of a trajectory about to fail; infinity says so
+        return _whole(values) if counted is None or counted.all() else _some(values, counted, axis)
+
+
+def _some(values: np.ndarray, counted: np.ndarray, axis: int) -> Moments:
     weight = counted.reshape(*counted.shape[:axis], *[1] * (values.ndim - counted.ndim), counted.shape[axis])
     n = np.broadcast_to(weight.sum(-1), values.shape[:-1])
     safe = np.where(weight, values, 0.0)
@@ -37,9 +42,9 @@ def gather(values, counted: np.ndarray | None = None, axis: int = 0) -> Moments:
 
 def _whole(values: np.ndarray) -> Moments:
     mean = values.mean(-1)
-    apart = values - mean[..., None]
-    apart *= apart
-    return Moments(np.full(mean.shape, values.shape[-1]), mean, apart.sum(-1), values.min(-1), values.max(-1))
+    apart = np.subtract(values, mean[..., None], out=scratch(values.shape))
+    second = np.einsum("...n,...n->...", apart, apart)
+    return Moments(np.full(mean.shape, values.shape[-1]), mean, second, values.min(-1), values.max(-1))
 
 
 def merge(a: Moments, b: Moments) -> Moments:

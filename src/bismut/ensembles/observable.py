@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.blame import why
 from bismut.errors import BismutError, ShapeError
 from bismut.mechanics import Scheme, State, System
 from bismut.programs import Memory, key
@@ -112,7 +113,7 @@ def _tried(function: Callable, scheme: Scheme, name: str, example: State) -> tup
     except BismutError:
         raise
     except Exception as problem:
-        raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {problem}") from problem
+        raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {why(problem)}.") from problem
     if not hasattr(found, "shape") and not np.isscalar(found):
         raise ShapeError(f"observe[{name!r}] must return one array, but it returned a {type(found).__name__}.")
     if np.issubdtype(np.dtype(getattr(found, "dtype", type(found))), np.complexfloating):

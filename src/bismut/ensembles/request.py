@@ -16,13 +16,15 @@ import numpy as np
 from jax.core import Tracer
 
 from bismut.engines.choice import MODES
+from bismut.engines.engine import Program
 from bismut.ensembles.checks import check_looks, check_start, check_step, check_tables, check_time, chosen_path, count, example_of, one_of
 from bismut.ensembles.observable import Observable, energy
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Setting, Watcher
+from bismut.ensembles.outcome import Failure
 from bismut.ensembles.result import Result
 from bismut.ensembles.sweep import grid, started, variants
-from bismut.ensembles.task import Chosen, chosen
+from bismut.ensembles.task import Chosen, chosen, known, numbers_of, program
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.mechanics import Maxwell, Scheme, State
 from bismut.noise import Wiener
@@ -38,7 +40,7 @@ class Request:
     starts      one for each of them; `batch` says whether it holds a state for each trajectory
     axes        the swept values by name
     first       the number of the first trajectory
-    done        steps made before, by the run that this one goes on from
+    done        steps made before, by the run that this one goes on from, and who failed in it
     size        trajectories of a block
     """
 
@@ -53,6 +55,7 @@ class Request:
     trajectories: int
     first: int
     done: int
+    lost: tuple[Failure, ...]
     t0: float
     until: Mapping[str, float]
     size: int
@@ -95,6 +98,16 @@ class Request:
     def chosen(self) -> Chosen:
         """The engine, and what it is given; the same for every variant, since only numbers differ."""
         return chosen(self.mode, self.settings[0], self.example)
+
+    @cached_property
+    def program(self) -> Program:
+        """The compiled task, which all blocks of all variants share."""
+        return program(self.chosen, self.size)
+
+    @cached_property
+    def shared(self) -> tuple:
+        """What all trajectories share, for each variant."""
+        return tuple(numbers_of(setting) for setting in self.settings)
 
     @property
     def begins(self) -> float:
@@ -157,14 +170,18 @@ def request(
     schemes = variants(scheme, axes)
     starts, batch = _starts(schemes, start, axes, trajectories, continued=continue_from is not None)
     one = example_of(starts[0], batch)
-    watchers = _watchers(observe, scheme, one)
+    watchers = tuple((name, what if isinstance(what, Watcher) else Records(what)) for name, what in (observe or {"energy": energy}).items())
     here = jax.local_device_count()
     devices = here if devices is None else count(devices, "devices")
     if devices > here:
         raise DomainError(f"devices = {devices} were asked for, but there are {here} here.")
+    found = known(mode, Setting(schemes[0], path, watchers), one)
+    if found is None:
+        watchers = tuple((name, watcher.bound(scheme, name, one)) for name, watcher in watchers)
     settings = tuple(Setting(variant, path, watchers) for variant in schemes)
-    size = count(block, "block") if block is not None else _even(trajectories, chosen(mode, settings[0], one).block)
-    return Request(
+    found = found or chosen(mode, settings[0], one)
+    size = count(block, "block") if block is not None else _even(trajectories, found.block)
+    made = Request(
         settings=settings,
         starts=starts,
         batch=batch,
@@ -176,6 +193,7 @@ def request(
         trajectories=trajectories,
         first=first,
         done=done,
+        lost=() if continue_from is None else continue_from.outcome.failures,
         t0=float(t0),
         until=_targets(until, watchers),
         size=min(size, trajectories),
@@ -184,6 +202,8 @@ def request(
         mode=mode,
         on_failure=on_failure,
     )
+    vars(made).update(example=one, chosen=found)  # what is known already is not looked for again
+    return made
 
 
 def _check_untraced(*values: Any) -> None:
@@ -204,11 +224,6 @@ def _before(result: Result, given: Mapping[str, Any], first: int) -> Request:
     if not isinstance(result.trajectories_run, int):
         raise DomainError(f"The values of this sweep ended with different numbers of trajectories, {result.trajectories_run}: go on with each alone.")
     return result.request
-
-
-def _watchers(observe: Mapping[str, Any] | None, scheme: Scheme, one: State) -> tuple[tuple[str, Watcher], ...]:
-    made = {name: what if isinstance(what, Watcher) else Records(what) for name, what in (observe or {"energy": energy}).items()}
-    return tuple((name, watcher.bound(scheme, name, one)) for name, watcher in made.items())
 
 
 def _targets(until: Mapping[str, float] | None, watchers: tuple[tuple[str, Watcher], ...]) -> dict[str, float]:

@@ -21,7 +21,8 @@ RESERVED = ("final", "times", "outcome", "provenance", "observables", "request",
 @dataclass(frozen=True)
 class Provenance:
     """What is needed to repeat a run, beside the user's own functions. `trajectories` and `steps` were asked for, `trajectories_run` (in a sweep one
-    for each value) and `steps_run` were done; `steps_before` were made by the run that this one went on from."""
+    for each value) and `steps_run` were done; `steps_before` were made by the run that this one went on from. `machine`
+    is what the program was made for."""
 
     scheme: str
     space: str
@@ -39,6 +40,7 @@ class Provenance:
     block: int
     parameters: Any
     versions: dict[str, str]
+    machine: str = ""
     burn_in: int = 0
     sweep: dict[str, list[float]] | None = None
     trajectories_run: int | list[int] | None = None

@@ -6,6 +6,7 @@ The executor decides who runs a block and where; it knows nothing of mechanics, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -56,6 +57,7 @@ class Part(NamedTuple):
 def carry_out(request: Request, *, progress: bool | None = None, executor: Executor | None = None) -> Result:
     """The result of a request."""
     executor = executor or Threads()
+    _ = request.program, request.shared  # made once, before threads ask for them
     found = [Variant() for _ in request.settings]
     headline = next((name for name, watcher in request.watchers if isinstance(watcher, Records)), None)
     part: Part | None = None
@@ -113,16 +115,15 @@ def _result(request: Request, found: list[Variant], part: Part | None, interrupt
         _take(request, found[part.variant], part.result)
         steps, partial = part.result.steps, True
     stopped = _ending(request, found, steps, interrupted, partial)
-    failures = [failure._replace(at=at) for variant, at in zip(found, _values(request), strict=True) for failure in variant.failures]
-    outcome = Outcome(sum(variant.run for variant in found), tuple(failures), stopped, interrupted, partial)
+    failures = [failure._replace(at=at) for variant, at in zip(found, swept_values(request), strict=True) for failure in variant.failures]
+    outcome = Outcome(sum(variant.run for variant in found), (*request.lost, *failures), stopped, interrupted, partial)
     totals = [variant.totals for variant in found]
-    run, failed = [variant.run for variant in found], [len(variant.failures) for variant in found]
-    final = _final(request, found)
-    return assembled(request, totals, run, failed, steps, final, outcome)
+    return assembled(request, totals, [variant.run for variant in found], steps, _final(request, found), outcome)
 
 
-def assembled(request: Request, totals: list, run: list[int], failed: list[int], steps: int, final: State | None, outcome: Outcome) -> Result:
+def assembled(request: Request, totals: list, run: list[int], steps: int, final: State | None, outcome: Outcome) -> Result:
     """The result of merged summaries."""
+    failed = [sum(failure.at == place for failure in outcome.failures) for place in swept_values(request)]
     if outcome.failures and request.on_failure == "raise":
         raise SimulationError(str(outcome))
     times = request.begins + request.step * np.asarray(record_steps(steps, request.every))
@@ -150,7 +151,7 @@ def _ending(request: Request, found: list[Variant], steps: int, interrupted: boo
     return ""
 
 
-def _values(request: Request) -> list[str]:
+def swept_values(request: Request) -> list[str]:
     """What each variant was swept to, in words."""
     if not request.axes:
         return [""]
@@ -196,6 +197,7 @@ def _provenance(request: Request, run: list[int], steps: int) -> Provenance:
         block=request.size,
         parameters=as_data(scheme.system.parameters),
         versions=versions(),
+        machine=request.chosen.engine.machine,
         burn_in=request.burn_in,
         sweep={name: values.tolist() for name, values in request.axes.items()} or None,
         trajectories_run=run if request.axes else run[0],
@@ -205,5 +207,6 @@ def _provenance(request: Request, run: list[int], steps: int) -> Provenance:
     )
 
 
+@cache
 def versions() -> dict[str, Any]:
     return {name: version(name) for name in ("bismut", "jax", "numpy")}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bismut.engines.compiler import check_compiler
-from bismut.ensembles.cache import keep_programs
 from bismut.ensembles.checks import check_process
 from bismut.ensembles.observable import Observable
 from bismut.ensembles.observers.watcher import Watcher
@@ -100,7 +99,6 @@ def simulate(
 
 def perform(asked: Request, *, progress: bool | None = None, dry_run: bool = False) -> Any:
     """The result of a request, or with `dry_run` its plan; refused if it does not fit into memory."""
-    keep_programs()
     check_compiler()
     needed = plan(asked)
     needed.check()

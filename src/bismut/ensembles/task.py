@@ -6,6 +6,7 @@ share one, whatever their numbers.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import jax
@@ -21,12 +22,15 @@ from bismut.programs import Memory, key, split
 
 _LARGEST = 2**26  # bytes that the largest array of a block may have under XLA
 _STATES = 2**22  # bytes that the states of a block may have
-BLOCK = 2048  # trajectories advanced together: large enough to amortise a loop, small enough for the cache
+BLOCK = 4096  # trajectories advanced together: so many that beginning and ending a block costs little
+_WIDTH = 2048  # of them under XLA, whose loops should fit into the cache
 
 
 class Chosen(NamedTuple):
-    """How a setting is run: the engine and why, the task, the shapes of a watcher's memory and rows, and how many trajectories make a block."""
+    """How a setting is run: by what it is known, the engine and why, the task, the shapes of a watcher's memory and rows, and how many trajectories
+    make a block."""
 
+    key: Hashable
     engine: Engine
     why: str
     task: Task
@@ -45,15 +49,20 @@ def numbers_of(setting: Setting) -> Any:
 
 def chosen(mode: str, setting: Setting, one: State) -> Chosen:
     """The engine for a setting, found once for all settings with the same functions."""
-    return _CHOSEN.get((mode, jax.default_backend(), key((setting, one))), lambda: _choose(mode, setting, one))
+    name = (jax.default_backend(), key((setting, one)))
+    return _CHOSEN.get((mode, name), lambda: _choose(mode, setting, one, name))
 
 
-def program(found: Chosen, setting: Setting, one: State, size: int) -> Program:
+def known(mode: str, setting: Setting, one: State) -> Chosen | None:
+    """The same if it was found before; then its watchers were tried before."""
+    return _CHOSEN.peek((mode, (jax.default_backend(), key((setting, one)))))
+
+
+def program(found: Chosen, size: int) -> Program:
     """The compiled task. Under XLA it is as wide as a block, rounded up so that blocks of about one size share it."""
-    xla = isinstance(found.engine, Xla)
-    engine = Xla(_rounded(size)) if xla else found.engine
+    engine = Xla(_rounded(size)) if isinstance(found.engine, Xla) else found.engine
     width = engine.width if isinstance(engine, Xla) else None
-    return _PROGRAMS.get((engine.name, width, jax.default_backend(), key((setting, one))), lambda: engine.compile(found.task))
+    return _PROGRAMS.get((engine.name, width, found.key), lambda: engine.compile(found.task))
 
 
 def compilations() -> int:
@@ -89,7 +98,7 @@ def _watch(watcher: Watcher, whole) -> Watch:
     )
 
 
-def _choose(mode: str, setting: Setting, one: State) -> Chosen:
+def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
     task = task_of(setting, one)
     engine, why = choose(mode, task)
     t = jax.ShapeDtypeStruct((), task.dtype)
@@ -99,9 +108,9 @@ def _choose(mode: str, setting: Setting, one: State) -> Chosen:
     if isinstance(engine, Xla):
         task = task._replace(step=jax.jit(task.step))  # traced here once, and known when it is compiled
         largest = max(largest, _largest(task))
-    fewest = 1 if isinstance(engine, Xla) else 16  # lanes of a vector
-    block = int(max(fewest, min(BLOCK, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
-    return Chosen(engine, why, task, memory, rows, block)
+    fewest, most = (1, _WIDTH) if isinstance(engine, Xla) else (16, BLOCK)  # 16: lanes of a vector
+    block = int(max(fewest, min(most, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
+    return Chosen(name, engine, why, task, memory, rows, block)
 
 
 def _largest(task: Task) -> int:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from jaxtyping import Array, Float
 
-from bismut.actions import Action
+from bismut.actions.action import Action
 from bismut.errors import BismutError
 from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Scheme, State, System

@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bismut.actions import Action, Verlet
+from bismut.actions.action import Action
+from bismut.actions.verlet import Verlet
 from bismut.errors import BismutError, DomainError
 from bismut.flows.flow import Flow
 from bismut.flows.metropolised import Frozen
@@ -171,7 +172,7 @@ class Langevin(Flow):
     def slope(self, q: Point, t) -> Velocity:
         """−dU + F."""
         system, space, zero = self.moving, self.system.space, self.system.space.zero(self.system.dtype)
-        slope = jax.grad(lambda e: -system.potential(space.nudge(q, e), t))(zero)
+        slope = space.differential(lambda q: -system.potential(q, t), q)
         return add(slope, system.force(q, zero, t)) if system.forced else slope
 
     def kick(self, state: State, slope: Velocity, h, t) -> tuple[State, Solve]:
@@ -180,8 +181,7 @@ class Langevin(Flow):
 
     def shake(self, state: State, dW: Float[Array, " m"], t) -> tuple[State, Solve, Float[Array, ""]]:
         """N: p ← p + Σ dγ_i ΔW_i, along the constraints; and the work that the stochastic potentials did."""
-        space, zero = self.system.space, self.system.space.zero(self.system.dtype)
-        impulse = jax.grad(lambda e: self.moving.noise(space.nudge(state.q, e), t) @ dW)(zero)
+        impulse = self.system.space.differential(lambda q: self.moving.noise(q, t) @ dW, state.q)
         new, solve = self._push(state, impulse, t)
         return new, solve, self._kinetic_gain(state, new, t)
 
@@ -197,8 +197,7 @@ class Langevin(Flow):
     def bath(self, state: State, h, z: Float[Array, " r"], t) -> tuple[State, Float[Array, ""]]:
         """O: exact contact with the bath at fixed q, and the heat that came in."""
         system = self.system
-        p = self.friction.relax(system, state.q, system.space.flatten(state.p), self.strength(t) * h, t, self.kT(t), z)
-        new = State(state.q, system.space.unflatten(p), state.ledger)
+        new = State(state.q, self.friction.relax(system, state.q, state.p, self.strength(t) * h, t, self.kT(t), z), state.ledger)
         return new, self._kinetic_gain(state, new, t)
 
     def scheme_of(self, action: Callable[[System], Action]) -> Action:

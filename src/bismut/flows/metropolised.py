@@ -10,14 +10,15 @@ way back. So every implicit step is also taken back, and refused if it does not 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from bismut.actions import Action, Verlet
+from bismut.actions.action import Action
+from bismut.actions.verlet import Verlet
 from bismut.errors import BismutError, DomainError
 from bismut.flows.splitting import Made, Splitting
 from bismut.flows.variational import Solve, Variational
@@ -92,6 +93,9 @@ class Frozen(Action):
 
     of: Action
     now: Any
+
+    def on(self, system):
+        return replace(self, system=system, of=self.of.on(system))
 
     @property
     def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]

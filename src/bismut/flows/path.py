@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bismut.actions import Action
+from bismut.actions.action import Action
 from bismut.errors import BismutError
 from bismut.flows.flow import flow
 from bismut.flows.legendre import discrete_lagrangian, momenta

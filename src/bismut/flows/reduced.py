@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.actions import Action
+from bismut.actions.action import Action
 from bismut.errors import BismutError
 from bismut.flows.flow import Flow, flow
 from bismut.flows.variational import Solve

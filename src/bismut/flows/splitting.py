@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from bismut.actions import Action
+from bismut.actions.action import Action
 from bismut.flows.variational import Solve
 from bismut.mechanics import Claims, State, System
 from bismut.spaces import Velocity

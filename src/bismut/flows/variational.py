@@ -21,14 +21,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from bismut.actions import Action
-from bismut.flows.legendre import momenta
-from bismut.mechanics import State, newton
+from bismut.actions.action import Action
+from bismut.flows.legendre import Impulses, free_momenta, momenta
+from bismut.mechanics import State, System, newton
 from bismut.mechanics.constraint import covector, project
 from bismut.mechanics.dependence import affine, depends
 from bismut.mechanics.newton import Cells, Layout
 from bismut.mechanics.saddle import Saddle, saddle
 from bismut.precision import cast
+from bismut.spaces import Point, Velocity, add
 
 _NEAR = 0.5  # displacement in one step (radians, on a group) up to which the velocity before it is the guess
 
@@ -70,11 +71,30 @@ class Variational(eqx.Module):
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
         """One step of one trajectory."""
         action, system = self.scheme, self.scheme.system
-        space = action.space
         v_force = system.velocity(state.q, state.p, t) if system.forced and action.explicit_force else None
-        target = space.flatten(state.p)
+        if system.inert and not system.constraints and self._splits() and additive(action):
+            new, solve = self._kick_and_drift(state, h, dW, t, v_force)
+        else:
+            new, solve = self._solve(state, h, dW, t, v_force)
+        return cast(new, system.dtype), solve
 
-        n = space.dim
+    def _kick_and_drift(self, state: State, h, dW, t, v_force) -> tuple[State, Solve]:
+        """The step where S = S_T(v) + S_U(q0, q1): −D₁S_T(v) = p0 + D₁S_U is solved piece by piece, and p1 = D₂S_T + D₂S_U."""
+        action, free = self.scheme, self.scheme.system.without_potential()
+        impulses = Impulses(action, state.q, h, dW, t, v_force)
+        push = impulses.at_start()
+        p = state.p if push is None else add(state.p, push)
+        q1, p1, residual, converged, iterations = free.apart(lambda piece, q, p: drift(action.on(piece), q, p, h, t), state.q, p)
+        push = impulses.at_end(q1)
+        p1 = p1 if push is None else add(p1, push)
+        whole = lambda reduce, tree: reduce(jnp.stack([reduce(leaf) for leaf in jax.tree.leaves(tree)]))
+        return State(q1, p1, state.ledger), Solve(whole(jnp.max, residual), whole(jnp.all, converged), whole(jnp.max, iterations))
+
+    def _solve(self, state: State, h, dW, t, v_force) -> tuple[State, Solve]:
+        """The step as one equation for all of v, and of the multipliers."""
+        action, system = self.scheme, self.scheme.system
+        space, n = action.space, action.space.dim
+        target = space.flatten(state.p)
 
         def both(x):
             v = space.unflatten(x[:n])
@@ -86,25 +106,14 @@ class Variational(eqx.Module):
             return short, q1, p1
 
         structure = self.structure()
-        # A correction that moves no coordinate of q1 by more than a few units in the last place is round-off.
-        reach = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(state.q)]))
-        floor = 16 * jnp.finfo(system.dtype).eps * reach / jnp.abs(h)
-        # Where the momentum gives a velocity by a linear map, it is O(h) away from the one sought, and a better guess than rest; but not where it
-        # leads far, as about an axis with hardly any inertia.
-        guess = jnp.zeros(n, system.dtype)
-        if system.separable and not structure.linear:
-            near = jax.lax.stop_gradient(space.flatten(system.velocity(state.q, state.p, t)))
-            guess = jnp.where(jnp.abs(h) * jnp.max(jnp.abs(near)) < _NEAR, near, guess)
-        guess = jnp.concatenate([guess, jnp.zeros(system.constraints, system.dtype)])
-        root = newton.solve(lambda x: both(x)[0], guess, structure.layout, structure.linear, floor)
+        guess = jnp.concatenate([_guess(system, state.q, state.p, h, t, structure.linear), jnp.zeros(system.constraints, system.dtype)])
+        root = newton.solve(lambda x: both(x)[0], guess, structure.layout, structure.linear, _floor(system, state.q, h))
         residual, q1, p1 = both(root.x)
         converged = root.converged
         if system.constraints:
             p1, projection = project(system, q1, p1, t + h)
             converged = converged & projection.converged
-        size = jnp.max(jnp.abs(residual))
-        new = cast(State(q1, p1, state.ledger), system.dtype)
-        return new, Solve(size, converged, root.iterations)
+        return State(q1, p1, state.ledger), Solve(jnp.max(jnp.abs(residual)), converged, root.iterations)
 
     def structure(self) -> Structure:
         """How the step equation can be solved, read off its jaxpr."""
@@ -120,9 +129,13 @@ class Variational(eqx.Module):
             return space.flatten(momenta(action, q, q1, v, one, dW, one, v_force)[0]), system.constraint(q1)
 
         linear = affine(residual, x)
-        splits = system.separable and (action.explicit_force or not system.forced) and self._potential_is_explicit()
-        cells = system.cells if splits else newton.dense(space.dim)
+        cells = system.cells if self._splits() else newton.dense(space.dim)
         return Structure(linear, cells, saddle(cells, system.touches) if system.constraints else None)
+
+    def _splits(self) -> bool:
+        """Whether only T couples components of v in the equation, in its cells."""
+        action, system = self.scheme, self.scheme.system
+        return system.separable and (action.explicit_force or not system.forced) and self._potential_is_explicit()
 
     def _potential_is_explicit(self) -> bool:
         """Whether the potential part S_U of the action leaves the equation alone: S_U free of v, and ∂S_U/∂q0 free of q1."""
@@ -132,7 +145,54 @@ class Variational(eqx.Module):
         dW = jnp.zeros(action.channels, dtype)
         L = system.without_kinetic_energy().lagrangian
 
-        def S(e0, q1, v):
-            return action(L, system.noise, space.nudge(q, e0), q1, v, one, dW, one)
+        def S(q0, q1, v):
+            return action(L, system.noise, q0, q1, v, one, dW, one)
 
-        return not depends(lambda v: S(zero, q, v), zero) and not depends(lambda q1: jax.grad(S)(zero, q1, zero), q)
+        return not depends(lambda v: S(q, q, v), zero) and not depends(lambda q1: jax.grad(S)(q, q1, zero), q)
+
+
+def drift(action: Action, q: Point, p: Velocity, h, t) -> tuple[Point, Velocity, Array, Array, Array]:
+    """The step of a piece that moves freely, L = T(v): (q1, p1), and how it was solved."""
+    system, space = action.system, action.space
+    target = space.flatten(p)
+    residual = lambda x: space.flatten(free_momenta(action, q, space.unflatten(x), h, t)[0]) - target
+    linear = affine(residual, jnp.zeros(space.dim, system.dtype))
+    root = newton.solve(residual, _guess(system, q, p, h, t, linear), system.cells, linear, _floor(system, q, h))
+    v = space.unflatten(root.x)
+    p0, p1 = free_momenta(action, q, v, h, t)
+    return space.move(q, v, h), p1, jnp.max(jnp.abs(space.flatten(p0) - target)), root.converged, root.iterations
+
+
+def additive(action: Action) -> bool:
+    """Whether S_d is evidently a sum over the places where it looks at L, so that a sum of Lagrangians is a sum of actions."""
+    system, space = action.system, action.space
+    q, zero, one, dW = space.origin(system.dtype), space.zero(system.dtype), jnp.ones((), system.dtype), jnp.zeros(action.channels, system.dtype)
+    seen: list[None] = []
+
+    def S(values):
+        seen.clear()
+
+        def L(q, v, t):
+            seen.append(None)
+            return values[len(seen) - 1] if values is not None else one
+
+        return action(L, lambda q, t: dW, q, q, zero, one, dW, one)
+
+    jax.eval_shape(lambda: S(None))
+    return bool(seen) and affine(S, jnp.ones(len(seen), system.dtype))
+
+
+def _guess(system: System, q: Point, p: Velocity, h, t, linear: bool) -> Float[Array, " n"]:
+    """Where the momentum gives a velocity by a linear map, it is O(h) away from the one sought, and a better guess than rest; but not where it leads
+    far, as about an axis with hardly any inertia."""
+    rest = jnp.zeros(system.space.dim, system.dtype)
+    if linear or not system.separable:
+        return rest
+    near = jax.lax.stop_gradient(system.space.flatten(system.velocity(q, p, t)))
+    return jnp.where(jnp.abs(h) * jnp.max(jnp.abs(near)) < _NEAR, near, rest)
+
+
+def _floor(system: System, q: Point, h) -> Float[Array, ""]:
+    """A correction that moves no coordinate of q1 by more than a few units in the last place is round-off."""
+    reach = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(q)]))
+    return 16 * jnp.finfo(system.dtype).eps * reach / jnp.abs(h)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from bismut.blame import why
 from bismut.errors import ShapeError
 from bismut.mechanics.coefficients import coefficients
+from bismut.mechanics.kinetic import quadratic
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
@@ -52,7 +53,7 @@ def mechanical(
         kinetic: Any = _OfMatrix(space, inertia)
     else:
         masses, cells = _masses(space, mass, dtype)
-        kinetic = _OfCells(tuple(masses))
+        kinetic = quadratic(space, masses)
     return System(
         space,
         _Difference(kinetic, U),
@@ -94,16 +95,6 @@ class _OfMatrix:
 
 
 @dataclass(frozen=True, eq=False)
-class _OfCells:
-    """T = Σ ½ v·Mv over the arrays of the velocity."""
-
-    masses: tuple
-
-    def __call__(self, q, v, t, parameters):
-        return sum(_kinetic(m, w) for m, w in zip(self.masses, jax.tree.leaves(v), strict=True))
-
-
-@dataclass(frozen=True, eq=False)
 class _Difference:
     """L = T − U."""
 
@@ -124,12 +115,6 @@ def _check_matrix(space: Space, mass: Law, parameters: Any, dtype) -> None:
     if getattr(found, "shape", None) != (n, n):
         came = f"shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
         raise ShapeError(f"mass(q) must return the matrix ({n}, {n}) of the kinetic energy on {space}, but it returned {came}.")
-
-
-def _kinetic(mass, v):
-    if mass.ndim == v.ndim + 1:
-        return 0.5 * jnp.sum(v * jnp.einsum("...ij,...j->...i", mass, v))
-    return 0.5 * jnp.sum(mass * v * v)
 
 
 def _masses(space: Space, mass, dtype) -> tuple[list, tuple[int, ...]]:

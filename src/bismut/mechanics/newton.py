@@ -50,8 +50,8 @@ class Cells(NamedTuple):
     runs: tuple[tuple[int, int], ...]
 
     def factor(self, tangent: Linear, dtype) -> Linear:
-        matrices = blocks(tangent, self, dtype)
-        return lambda y: solve_blocks(matrices, y, self)
+        factors = [jax.vmap(small.factored)(matrices) for matrices in blocks(tangent, self, dtype)]
+        return lambda y: _solve_runs(small.solve_factored, factors, y, self)
 
     def size(self, x: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(x))
@@ -107,7 +107,8 @@ def _iterate(f, x, layout, floor):
         trial = x + length * d
         after = _correction(f, trial, layout)
         shorter = layout.size(after)
-        done = shorter <= jnp.maximum(tolerance * layout.size(trial + after), floor)
+        # A singular Jacobian gives an infinite correction, which is not small beside an infinite x.
+        done = (shorter <= jnp.maximum(tolerance * layout.size(trial + after), floor)) & jnp.isfinite(shorter)
         good = done | (shorter < size)  # false for a correction that is not a number
         kept = [jnp.where(good, new, old) for new, old in ((trial, x), (after, d), (shorter, size), (1.0, 0.5 * length))]
         return *kept, iterations + 1, done
@@ -162,9 +163,13 @@ def blocks(tangent: Linear, cells: Cells, dtype) -> list[Float[Array, "count siz
 
 def solve_blocks(matrices: list, y: Vector, cells: Cells) -> Vector:
     """The solution of the block diagonal system."""
+    return _solve_runs(small.solve, matrices, y, cells)
+
+
+def _solve_runs(solve_one: Callable, given: list, y: Vector, cells: Cells) -> Vector:
     parts, start = [], 0
-    for matrix, (count, size) in zip(matrices, cells.runs, strict=True):
+    for what, (count, size) in zip(given, cells.runs, strict=True):
         right = y[start : start + count * size].reshape(count, size)
-        parts.append(jnp.ravel(jax.vmap(small.solve)(matrix, right)))
+        parts.append(jnp.ravel(jax.vmap(solve_one)(what, right)))
         start += count * size
     return jnp.concatenate(parts)

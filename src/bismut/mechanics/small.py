@@ -34,7 +34,7 @@ def solve_unrolled(A: Matrix, b: Vector) -> Vector:
     """
     n = b.shape[0]
     if n <= 3:
-        return _by_cofactors(A, b)
+        return solve_factored(factored(A), b)
     # Matrix and right-hand side are kept apart: the result is linear in b, and reverse-mode differentiation has to see that.
     rows, right = [A[i] for i in range(n)], [b[i] for i in range(n)]
     for k in range(n):
@@ -53,17 +53,26 @@ def solve_unrolled(A: Matrix, b: Vector) -> Vector:
     return jnp.stack(x)
 
 
-def _by_cofactors(A: Matrix, b: Vector) -> Vector:
-    """adj(A) b / det A."""
-    if b.shape[0] == 1:
-        return b / A[0]
-    if b.shape[0] == 2:
-        det = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
-        return jnp.stack([A[1, 1] * b[0] - A[0, 1] * b[1], A[0, 0] * b[1] - A[1, 0] * b[0]]) / det
-    minor = lambda i, j: A[(i + 1) % 3, (j + 1) % 3] * A[(i + 2) % 3, (j + 2) % 3] - A[(i + 1) % 3, (j + 2) % 3] * A[(i + 2) % 3, (j + 1) % 3]
-    cofactors = [[minor(i, j) for j in range(3)] for i in range(3)]
-    det = A[0, 0] * cofactors[0][0] + A[0, 1] * cofactors[0][1] + A[0, 2] * cofactors[0][2]
-    return jnp.stack([cofactors[0][j] * b[0] + cofactors[1][j] * b[1] + cofactors[2][j] * b[2] for j in range(3)]) / det
+def factored(A: Matrix) -> tuple[Array, ...]:
+    """What all right-hand sides of A share: cofactors and determinant, up to three unknowns."""
+    n = A.shape[0]
+    if n not in (2, 3):
+        return (A,)
+    if n == 2:
+        C = jnp.stack([jnp.stack([A[1, 1], -A[1, 0]]), jnp.stack([-A[0, 1], A[0, 0]])])
+    else:
+        minor = lambda i, j: A[(i + 1) % 3, (j + 1) % 3] * A[(i + 2) % 3, (j + 2) % 3] - A[(i + 1) % 3, (j + 2) % 3] * A[(i + 2) % 3, (j + 1) % 3]
+        C = jnp.stack([jnp.stack([minor(i, j) for j in range(3)]) for i in range(3)])
+    return C, A[0] @ C[0]
+
+
+def solve_factored(factors: tuple[Array, ...], b: Vector) -> Vector:
+    """A⁻¹ b from the factors of A."""
+    if len(factors) == 2:
+        C, det = factors
+        return (b @ C) / det
+    (A,) = factors
+    return b / A[0] if b.shape[0] == 1 else solve(A, b)
 
 
 def cholesky(A: Matrix) -> Matrix:

@@ -22,14 +22,16 @@ from bismut.errors import BismutError, ShapeError, nearest
 from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import newton, refusals
 from bismut.mechanics.dependence import affine
+from bismut.mechanics.kinetic import Quadratic
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.newton import Cells
 from bismut.mechanics.saddle import Touches
 from bismut.mechanics.state import State
 from bismut.mechanics.symmetry import Symmetry
 from bismut.precision import cast, real_type
+from bismut.repetition import each
 from bismut.showing import brief, counted, table
-from bismut.spaces import Point, Space, Velocity, add, pair
+from bismut.spaces import Point, Power, Product, Space, Velocity, add, pair
 
 Scalar = Float[Array, ""]
 
@@ -163,6 +165,8 @@ class System(eqx.Module):
 
     def velocity(self, q: Point, p: Velocity, t=0.0) -> Velocity:
         """v with ∂L/∂v (q, v) = p; not a number where there is none."""
+        if self.falls_apart:
+            return self.apart(lambda piece, q, p: (piece.velocity(q, p, t),), q, p)[0]
         space = self.space
         target = space.flatten(p)
 
@@ -221,6 +225,35 @@ class System(eqx.Module):
 
         zero = space.zero(self.dtype)
         return affine(lambda v: self.momentum(space.origin(self.dtype), v, 0.0), zero)
+
+    @property
+    def inert(self) -> bool:
+        """Whether T = ½⟨v, M v⟩ with constant masses that fall into cells."""
+        return self._kinetic is not None and isinstance(self._kinetic.function, Quadratic)
+
+    @property
+    def falls_apart(self) -> bool:
+        """Whether T is the sum of those of several pieces: factors of a product, bodies of a power."""
+        return self.inert and isinstance(self.space, Power | Product)
+
+    def apart(self, function: Callable[..., tuple], *trees: Any) -> tuple:
+        """function(piece, *parts), a tuple of trees, for every piece of the free system; each entry as the space holds its pieces."""
+        if not self.falls_apart:
+            return function(self, *trees)
+        assert self._kinetic is not None
+        space, kinetic = self.space, self._kinetic.function
+        assert isinstance(kinetic, Quadratic)
+        if isinstance(space, Power):
+            return each(lambda masses, *parts: self._piece(kinetic.one(masses)).apart(function, *parts), kinetic.masses, *trees)
+        found = [self._piece(factor).apart(function, *parts) for factor, *parts in zip(kinetic.factors(), *trees, strict=True)]
+        return tuple(zip(*found, strict=True))
+
+    def _piece(self, kinetic: Quadratic) -> System:
+        """Free motion with a kinetic energy of fewer bodies."""
+        T, cells = Law("kinetic", kinetic, ()), _cells_of(kinetic)
+        nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
+        changed = {"_lagrangian": T, "_kinetic": T, "_potential": nothing, "_noise": None, "_force": None, "dissipation": None, "channels": 0}
+        return self._changed(space=kinetic.space, _cells=cells, parameters=None, _symmetries=(), **changed)
 
     def with_parameters(self, parameters: Any) -> System:
         """The same system with other numbers; nothing is compiled again."""
@@ -290,3 +323,10 @@ class System(eqx.Module):
         for name in System.__dataclass_fields__:
             object.__setattr__(new, name, fields.get(name, getattr(self, name)))
         return new
+
+
+def _cells_of(kinetic: Quadratic) -> tuple[int, ...]:
+    """The sizes of the cells that a kinetic energy and the ends of a step couple, one for each array of the velocity."""
+    leaves = jax.tree.leaves(jax.eval_shape(kinetic.space.zero))
+    masses = jax.tree.leaves(kinetic.masses)
+    return tuple(v.shape[-1] if m.ndim > v.ndim else cell for m, v, cell in zip(masses, leaves, kinetic.space.cells(), strict=True))

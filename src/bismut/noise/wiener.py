@@ -27,6 +27,7 @@ from jaxtyping import Array, Float, UInt32
 from bismut.errors import DomainError
 from bismut.noise.gaussian import two_normals
 from bismut.noise.threefry import threefry
+from bismut.repetition import each
 
 PER_BLOCK = 4  # steps served by one block of the generator
 
@@ -195,10 +196,15 @@ def _increments(path: Wiener, trajectory: Index, steps: UInt32[Array, " steps"],
 
 def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Float[Array, "four m ..."]:
     low, high = (step[0] >> np.uint32(2)) | (step[1] << np.uint32(30)), step[1] >> np.uint32(2)
-    channel = jnp.arange(channels, dtype=jnp.uint32).reshape(channels, *[1] * jnp.ndim(trajectory[0]))
     key = (seed[0], seed[1], high, jnp.uint32(stream))
-    a, b, c, d = threefry(key, (trajectory[0][None], trajectory[1][None], low, channel))
-    return jnp.stack([*two_normals(a, b, dtype), *two_normals(c, d, dtype)])
+
+    def four(channel):
+        a, b, c, d = threefry(key, (*trajectory, low, channel))
+        return jnp.stack([*two_normals(a, b, dtype), *two_normals(c, d, dtype)])
+
+    if not channels:
+        return jnp.zeros((PER_BLOCK, 0, *jnp.shape(trajectory[0])), dtype)
+    return jnp.moveaxis(each(four, jnp.arange(channels, dtype=jnp.uint32)), 1, 0)
 
 
 def pick(block: Float[Array, "four m ..."], position) -> Float[Array, "m ..."]:

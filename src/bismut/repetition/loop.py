@@ -147,7 +147,21 @@ def loop(
     closed, hoisted = _hoist(closed)
     layout = Layout(length, len(hoisted) + len(shared), len(bodies), counts[0], counts[1], bonds, reach)
     marks = tuple(len(hoisted) + i for i, mark in enumerate(linear) if mark)
-    return layout.results(primitive.bind(*hoisted, *shared, *bodies, *own, jaxpr=closed, layout=layout, linear=marks))
+    # What an item only hands on does not go through the loop.
+    items = dict(zip(layout.arguments(closed.jaxpr.invars)[3], own, strict=True))
+    passed = [items.get(v) if mark else None for v, mark in zip(closed.jaxpr.outvars, _own(layout, closed), strict=True)]
+    if any(x is not None for x in passed):
+        work = [v for v, x in zip(closed.jaxpr.outvars, passed, strict=True) if x is None]
+        closed = ClosedJaxpr(closed.jaxpr.replace(outvars=work, debug_info=closed.jaxpr.debug_info.with_unknown_names()), closed.consts)
+    bound = iter(primitive.bind(*hoisted, *shared, *bodies, *own, jaxpr=closed, layout=layout, linear=marks) if closed.jaxpr.outvars else ())
+    sums = layout.totals + layout.sums
+    return layout.results([*(next(bound) for _ in range(sums)), *(next(bound) if x is None else x for x in passed[sums + layout.sums :])])
+
+
+def _own(layout: Layout, closed: ClosedJaxpr) -> list[bool]:
+    """Which results of the inner jaxpr belong to the item."""
+    first = layout.totals + 2 * layout.sums
+    return [i >= first for i in range(len(closed.jaxpr.outvars))]
 
 
 def _hoist(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list]:

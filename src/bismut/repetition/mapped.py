@@ -47,7 +47,7 @@ class _Entries:
         numbers: dict[int, int] = {}
         for leaf in leaves:
             if isinstance(leaf, np.ndarray) and len(leaf) and (leaf == leaf[:1]).all():
-                self._places.append((-1, jnp.asarray(leaf[0])))
+                self._places.append((-1, leaf[0]))
                 continue
             if id(leaf) not in numbers:
                 numbers[id(leaf)] = len(self.carried)

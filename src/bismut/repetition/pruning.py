@@ -5,6 +5,7 @@ every item: of the derivative of an energy the energy, of a solve the residual.
 """
 
 from itertools import compress
+from typing import Any
 
 from jax.extend.core import ClosedJaxpr
 from jax.interpreters.partial_eval import dce_jaxpr, dce_rules
@@ -12,8 +13,9 @@ from jax.interpreters.partial_eval import dce_jaxpr, dce_rules
 from bismut.repetition.loop import each_p, pairs_p
 
 
-def pruned(used: list[bool], equation):
+def pruned(used: list[bool], *given: Any):
     """The rule of `dce_jaxpr`: which operands are read, and the loop with the used results alone."""
+    equation = given[-1]  # jax 0.12 says before it which inputs are alive, for the sake of effects; a loop has none
     if not any(used):
         return [False] * len(equation.invars), None
     layout, closed = equation.params["layout"], equation.params["jaxpr"]

@@ -29,6 +29,9 @@ class Flat(Group):
     def right_rotation(self, q, axis):
         return jnp.zeros_like(q)
 
+    def covector(self, q, slope):
+        return slope
+
     def tau(self, x):
         return x
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import DomainError, ShapeError
+from bismut.repetition import each
 from bismut.spaces.space import Group, Space
 
 
@@ -67,6 +68,9 @@ class Product(Space):
     def nudge(self, q, e):
         return self._each("nudge", q, e)
 
+    def covector(self, q, slope):
+        return self._each("covector", q, slope)
+
     def subtract(self, q1, q0):
         return self._each("subtract", q1, q0)
 
@@ -120,7 +124,7 @@ class Power(Space):
         return replace(self, base=self.base.using(retraction))
 
     def _all(self, verb: Callable, *arguments):
-        return jax.vmap(verb)(*arguments)
+        return each(verb, *arguments)
 
     def origin(self, dtype: Any = float):
         return self._repeat(self.base.origin(dtype))
@@ -132,7 +136,7 @@ class Power(Space):
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.count, *leaf.shape)), tree)
 
     def random(self, key):
-        return self._all(self.base.random, jax.random.split(key, self.count))
+        return jax.vmap(self.base.random)(jax.random.split(key, self.count))
 
     def cells(self):
         return self.base.cells()
@@ -151,6 +155,9 @@ class Power(Space):
 
     def nudge(self, q, e):
         return self._all(self.base.nudge, q, e)
+
+    def covector(self, q, slope):
+        return self._all(self.base.covector, q, slope)
 
     def subtract(self, q1, q0):
         return self._all(self.base.subtract, q1, q0)

@@ -11,6 +11,7 @@ Points, velocities and momenta are plain arrays or tuples of arrays. A space is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -84,6 +85,15 @@ class Space:
     def nudge(self, q: Point, e: Velocity) -> Point:
         """q ⊕ e to first order in e: what a gradient at e = 0 needs, often cheaper than `move`."""
         return self.move(q, e)
+
+    def covector(self, q: Point, slope: Point) -> Velocity:
+        """The covector of ∂f/∂q, the derivatives of a function by the numbers in q:  ⟨covector, e⟩ = d f(q ⊕ e)."""
+        zero = self.zero(jax.tree.leaves(slope)[0].dtype)
+        return jax.vjp(lambda e: self.nudge(q, e), zero)[1](slope)[0]
+
+    def differential(self, function: Callable[[Point], Any], q: Point) -> Velocity:
+        """df(q) of a real function, as a covector."""
+        return self.covector(q, jax.grad(function)(q))
 
     def random(self, key) -> Point:
         """A random point: uniform where the space is compact, standard normal where it is not; the origin moved at random if a space says no more."""

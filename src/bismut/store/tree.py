@@ -70,6 +70,6 @@ def _lazy(array: Stored) -> Any:
             part = array.part(box)
             for axis in reversed(range(len(inner))):
                 part = part.take(inner[axis], axis) if part.shape[axis] or not np.ndim(inner[axis]) else part
-            return part
+            return np.asarray(part)
 
     return indexing.LazilyIndexedArray(Lazy())

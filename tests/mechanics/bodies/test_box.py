@@ -106,7 +106,7 @@ def test_total_momentum_is_kept_through_the_walls():
 
 
 def test_the_energy_error_of_verlet_is_of_second_order_across_cutoffs():
-    """Points that fly through the fading of their energy and through walls, steps from 0.04 to 0.0025: slope 2. (Cut off without fading, it is 0.7.)"""
+    """Points that fly through the fading of their energy and through walls, steps from 0.04 to 0.0025: slope 2. (Without fading: 0.7.)"""
     energy = bm.pair_potential(lambda a, b: 0.5 / (0.5 + (b.x - a.x) @ (b.x - a.x)), cutoff=(1.0, 1.6), box=BOX)
     system = bm.mechanical(bm.Euclidean(3) ** COUNT, potential=energy)
     scheme = bm.Verlet(system)

@@ -16,7 +16,7 @@ from bismut.engines.native.arithmetic import somewhere
 from bismut.engines.native.field import Array, Field, Stored, allocate, array_level, entry, fill, stored
 from bismut.engines.native.frame import Scope, Variable
 from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, first_of, value_of
-from bismut.engines.native.walk import SMALL, rule, run
+from bismut.engines.native.walk import rule, run
 
 
 class Held:
@@ -137,7 +137,7 @@ def _while(scope: Scope, equation, inputs):
     if not alike:
         own = [True] * len(own)
     held = [
-        Held(scope, v.aval, v.aval.size > SMALL or isinstance(x, Field), OWN if mark else SAME)
+        Held(scope, v.aval, v.aval.size > scope.small or isinstance(x, Field), OWN if mark else SAME)
         for v, x, mark in zip(body.jaxpr.outvars, start, own, strict=True)
     ]
     for h, x in zip(held, start, strict=True):
@@ -182,7 +182,7 @@ def _scan(scope: Scope, equation, inputs):
     nc, nk = p["num_consts"], p["num_carry"]
     inputs = [_ready(scope, x) for x in inputs]
     shared, start, rows = inputs[:nc], inputs[nc : nc + nk], [stored(scope, x) if x.shape[0] else x for x in inputs[nc + nk :]]
-    held = [Held(scope, v.aval, v.aval.size > SMALL or isinstance(x, Field), OWN) for v, x in zip(body.jaxpr.outvars[:nk], start, strict=True)]
+    held = [Held(scope, v.aval, v.aval.size > scope.small or isinstance(x, Field), OWN) for v, x in zip(body.jaxpr.outvars[:nk], start, strict=True)]
     for h, x in zip(held, start, strict=True):
         h.set(scope, x)
     kept = [allocate(scope, v.aval.shape, v.aval.dtype, OWN) for v in equation.outvars[nk:]]
@@ -198,7 +198,7 @@ def _scan(scope: Scope, equation, inputs):
 def row_of(scope: Scope, x: Stored, k: Any) -> Array:
     """One entry along the first axis: lanes if it is small."""
     part = x.part(scope, k)
-    if int(np.prod(part.shape)) > SMALL:
+    if int(np.prod(part.shape)) > scope.small:
         return part
     return array_of([part.at(scope, index) for index in np.ndindex(*part.shape)], part.shape)
 
@@ -214,7 +214,7 @@ def _cond(scope: Scope, equation, inputs):
         return _relabelled(_cond(scope.shared(), equation, inputs))
     avals = [v.aval for v in equation.outvars]
     alike = which.level >= SAME
-    held = [Held(scope, aval, aval.size > SMALL, SAME if alike and all(array_level(x) >= SAME for x in arguments) else OWN) for aval in avals]
+    held = [Held(scope, aval, aval.size > scope.small, SAME if alike and all(array_level(x) >= SAME for x in arguments) else OWN) for aval in avals]
     builder = scope.builder
     for k, branch in enumerate(branches):
         wants = _wants(scope, which, k, last)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -17,57 +17,82 @@ from llvmlite import ir
 from bismut.engines.engine import Batch, Course, Task
 from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
 from bismut.engines.native.loops import write_advance, write_begin, write_watch
-from bismut.engines.native.target import Machine, fuses
+from bismut.engines.native.target import Machine, fuses, processor
 from bismut.engines.native.tracing import Jaxprs, trace
-from bismut.engines.native.walk import unknown
+from bismut.engines.native.walk import Refused, unknown
 
+WIDTHS = {"float64": 8, "float32": 16}  # trajectories side by side: one wide register, or two narrow ones, which hide each other's waiting
 PADDED = 16  # trajectories are filled up to a multiple of the widest vector
 
 
 class Native:
-    """Steps as machine code through LLVM, for the processor at hand."""
+    """Steps as machine code through LLVM, for the processor at hand; `width` trajectories side by side, by default those of a wide register."""
 
     name = "native"
 
+    @property
+    def machine(self) -> str:
+        return processor()
+
     def __init__(self, width: int | None = None):
         self._width = width
-        self._last: tuple[Task, Jaxprs] | None = None
+        self._last: tuple[Task, Written | str] | None = None
         self._lock = threading.Lock()
 
     def refusal(self, task: Task) -> str | None:
         """Why a task cannot be taken: what it has that there is no code for."""
-        jaxprs = self._trace(task)
-        closed = [jaxprs.begin, jaxprs.step, jaxprs.draw, *(part for pair in jaxprs.watches for part in pair)]
-        missing = sorted(set().union(*(unknown(part.jaxpr) for part in closed)))
-        return f"there is no machine code for {', '.join(missing)}" if missing else None
+        written = self._written(task)
+        return written if isinstance(written, str) else None
 
     def compile(self, task: Task) -> NativeProgram:
-        width = self._width or (8 if np.dtype(task.dtype) == np.float64 else 16)
-        return NativeProgram(task, self._trace(task), width)
+        written = self._written(task)
+        if isinstance(written, str):
+            raise Refused(written)
+        return NativeProgram(task, written)
 
-    def _trace(self, task: Task) -> Jaxprs:
+    def _written(self, task: Task) -> Written | str:
+        """The code of a task, or why there is none. Whoever asks first for the one is likely to ask for the other."""
         with self._lock:
             if self._last is None or self._last[0] is not task:
-                self._last = (task, trace(task))
+                self._last = (task, write(task, self._width or WIDTHS[np.dtype(task.dtype).name]))
             return self._last[1]
+
+
+class Written(NamedTuple):
+    """A task as code that is not yet compiled, and how many bytes of workspace and entries of the table each function wants."""
+
+    text: str
+    needs: dict[str, tuple[int, int]]
+    jaxprs: Jaxprs
+    width: int
+
+
+def write(task: Task, width: int) -> Written | str:
+    jaxprs = trace(task)
+    closed = [jaxprs.begin, jaxprs.step, jaxprs.draw, *(part for pair in jaxprs.watches for part in pair)]
+    missing = sorted(set().union(*(unknown(part.jaxpr) for part in closed)))
+    if missing:
+        return f"there is no machine code for {', '.join(missing)}"
+    module, common = ir.Module(), (width, fuses(), np.dtype(task.dtype))
+    try:
+        frames = [
+            write_begin(module, jaxprs, *common),
+            write_watch(module, jaxprs, *common),
+            write_advance(module, jaxprs, task.per, *common),
+        ]
+    except Refused as reason:
+        return f"there is no machine code for {reason}"
+    return Written(str(module), {frame.function.name: (frame.size, frame.entries) for frame in frames}, jaxprs, width)
 
 
 class NativeProgram:
     """Functions of the machine, and how they are called."""
 
-    def __init__(self, task: Task, jaxprs: Jaxprs, width: int):
-        self.task, self.jaxprs, self.width, self.dtype = task, jaxprs, width, np.dtype(task.dtype)
-        module = ir.Module()
-        common = (width, fuses(), self.dtype)
-        frames = {
-            "begin": write_begin(module, jaxprs, *common),
-            "watch": write_watch(module, jaxprs, *common),
-            "advance": write_advance(module, jaxprs, task.per, *common),
-        }
-        self.text = str(module)
-        machine = Machine(self.text)
-        self._functions = {name: (machine.function(name, ctypes.c_void_p), frame.size, frame.entries) for name, frame in frames.items()}
-        self._carry_tree, self._state_tree = jaxprs.begin.structure, jax.tree.structure(task.example)
+    def __init__(self, task: Task, written: Written):
+        self.jaxprs, self.width, self.dtype = written.jaxprs, written.width, np.dtype(task.dtype)
+        machine = Machine(written.text)
+        self._functions = {name: (machine.function(name, ctypes.c_void_p), *needs) for name, needs in written.needs.items()}
+        self._state_tree = jax.tree.structure(task.example)
 
     # Calls.
 

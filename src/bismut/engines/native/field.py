@@ -18,7 +18,7 @@ from bismut.engines.native.code import Value, element
 from bismut.engines.native.frame import LONG, Frame, Index, Scope, plus, times
 from bismut.engines.native.lane import SAME, SHARED, Lane, array_of, constant, level_of, value_of
 
-UNROLLED = 32  # entries of the last axes that are written out inside a loop
+UNROLLED = 9  # entries of the last axes that are written out inside a loop: a matrix of a body
 
 
 class Field:
@@ -94,7 +94,7 @@ class Stored(Writable):
             key = ("read", id(self.base), self.start, self.dtype.char, self.plain, tuple(zip(index, self.strides, strict=True)))
             known = scope.frame.memo.get(key)
             if known is None:
-                known = scope.frame.memo[key] = (self._read(Scope(scope.frame, scope.frame.early), index, SHARED), self.base)
+                known = scope.frame.memo[key] = (self._read(Scope(scope.frame, scope.frame.early, scope.small), index, SHARED), self.base)
             return known[0]
         return self._read(scope, index, min(self.level, SAME))
 

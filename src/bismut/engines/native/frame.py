@@ -22,6 +22,9 @@ from bismut.engines.native.code import Code, Value, element
 from bismut.engines.native.folding import compute, fold
 from bismut.engines.native.lane import SAME, SHARED, Lane, constant, level_of
 
+IN_REGISTERS = 1024  # entries of arrays that are written out, where everything is
+IN_LOOPS = 16  # and in a step over many bodies
+
 LONG, BYTE = ir.IntType(64), ir.IntType(8)
 POINTER = BYTE.as_pointer()
 
@@ -101,10 +104,14 @@ class Frame:
 
 
 class Scope:
-    """Where code is written: at the end of a block, knowing what was computed before it."""
+    """Where code is written: at the end of a block, knowing what was computed before it.
 
-    def __init__(self, frame: Frame, code: Code, parent: Scope | None = None, hoists: bool = True):
-        self.frame, self.code, self.parent, self.hoists = frame, code, parent, hoists
+    small   entries up to which an array is written out as lanes; larger ones lie in memory
+    hoists  whether what is shared is computed early
+    """
+
+    def __init__(self, frame: Frame, code: Code, small: int, parent: Scope | None = None, hoists: bool = True):
+        self.frame, self.code, self.small, self.parent, self.hoists = frame, code, small, parent, hoists
         self.memo: dict = {}
 
     @property
@@ -113,11 +120,15 @@ class Scope:
 
     def inside(self) -> Scope:
         """A scope for a block that is not always reached: what is computed there is not known after it."""
-        return Scope(self.frame, self.code, self, self.hoists)
+        return Scope(self.frame, self.code, self.small, self, self.hoists)
+
+    def item(self) -> Scope:
+        """A scope for one item of a loop over bodies or pairs, whose arrays fit into registers."""
+        return Scope(self.frame, self.code, IN_REGISTERS, self, self.hoists)
 
     def shared(self) -> Scope:
         """The scope in which what is shared is computed, by code that may loop; its results are relabelled by whoever asks."""
-        return Scope(self.frame, self.frame.early, None, hoists=False)
+        return Scope(self.frame, self.frame.early, self.small, hoists=False)
 
     def lane(self, name: str, lanes: list, settings: dict | None = None) -> Any:
         """One operation on lanes; equal operations on the same lanes are one."""

@@ -19,7 +19,7 @@ from bismut.engines.native.field import Array, Field, Formula, Stored, allocate,
 from bismut.engines.native.frame import LONG, Scope
 from bismut.engines.native.lane import OWN, SAME, Lane, array_of, constant, constants, first_of, value_of
 from bismut.engines.native.shaping import cut, reshaped
-from bismut.engines.native.walk import SMALL, rule
+from bismut.engines.native.walk import rule
 
 OFFERED = 16  # entries up to which all are offered
 
@@ -118,7 +118,7 @@ def _plain(x: Array) -> np.ndarray | None:
 
 def _spread(scope: Scope, aval, one) -> Array:
     """An array by its entries, written out if they are few."""
-    if aval.size <= SMALL:
+    if aval.size <= scope.small:
         return array_of([one(scope, index) for index in np.ndindex(*aval.shape)], aval.shape)
     return stored(scope, Formula(aval.shape, aval.dtype, OWN, one))
 
@@ -145,7 +145,7 @@ def _chosen(scope: Scope, equation, x: Array, indices: list, aval) -> Array:
     with jax.ensure_compile_time_eval():
         places = np.asarray(equation.primitive.bind(numbers, *indices, **params))
     nothing = _nothing(aval.dtype)
-    if not isinstance(x, Field) and aval.size <= SMALL:
+    if not isinstance(x, Field) and aval.size <= scope.small:
         flat = x.ravel()
         return array_of([nothing if i < 0 else flat[i] for i in places.flat], aval.shape)
     table, whole = stored(scope, constants(places)), stored(scope, reshaped(scope, x, (x.size,)))
@@ -171,7 +171,7 @@ def _slid(scope: Scope, x: Array, begin: list, aval) -> Array:
     places = [_bounded(scope, b, n - m) for b, n, m in zip(begin, x.shape, aval.shape, strict=True)]
     if alike(places):
         part = cut(scope, stored(scope, x), [place_of(scope, p) for p in places], aval.shape, [1] * len(aval.shape))
-        return lanes(scope, part) if aval.size <= SMALL else part
+        return lanes(scope, part) if aval.size <= scope.small else part
     return _spread(scope, aval, lambda inner, index: read_at(inner, x, [shifted(inner, p, i) for p, i in zip(places, index, strict=True)]))
 
 
@@ -225,7 +225,7 @@ def _(scope, equation, inputs):
     else:
         for index in np.ndindex(*new.shape):
             write_at(scope, whole, [shifted(scope, p, i) for p, i in zip(places, index, strict=True)], entry(scope, new, index))
-    return [lanes(scope, whole) if aval.size <= SMALL else whole]
+    return [lanes(scope, whole) if aval.size <= scope.small else whole]
 
 
 def _copied(scope: Scope, x: Array, aval) -> Stored:
@@ -247,7 +247,7 @@ def _(scope, equation, inputs):
     sizes = [1] * len(x.shape)
     for k, u in zip(windows, d.update_window_dims, strict=True):
         sizes[k] = new.shape[u]
-    small = _plain(indices) is not None and not isinstance(x, Field) and aval.size <= SMALL
+    small = _plain(indices) is not None and not isinstance(x, Field) and aval.size <= scope.small
     out: Any = lanes(scope, x).copy() if small else _copied(scope, x, aval)
 
     def one(inner: Scope, index) -> None:
@@ -266,4 +266,4 @@ def _(scope, equation, inputs):
 
     for index in np.ndindex(*new.shape):
         one(scope, index)
-    return [out if small else lanes(scope, out) if aval.size <= SMALL else out]
+    return [out if small else lanes(scope, out) if aval.size <= scope.small else out]

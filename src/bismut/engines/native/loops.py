@@ -17,12 +17,12 @@ from llvmlite import ir
 from bismut.engines.native.code import element
 from bismut.engines.native.control import Held, replace, row_of
 from bismut.engines.native.field import Array, Stored, Writable, allocate, entry, everywhere, fill, lanes
-from bismut.engines.native.frame import LONG, Frame, Scope, Variable, plus, times
+from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, LONG, Frame, Scope, Variable, plus, times
 from bismut.engines.native.lane import OWN, SHARED, Lane, array_of, constant, value_of
 from bismut.engines.native.tracing import Jaxprs
-from bismut.engines.native.walk import SMALL, run
+from bismut.engines.native.walk import run
 
-FEW = 16  # entries up to which an array of a step with loops over bodies is held in registers
+LARGEST = 40_000  # scalar operations up to which a step without loops over bodies is written out
 
 
 class Column(Writable):
@@ -62,17 +62,16 @@ class Batchwise:
     def __init__(self, module: ir.Module, name: str, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any):
         self.frame = frame = Frame(module, name, width, fused)
         self.jaxprs, self.dtype = jaxprs, np.dtype(dtype)
-        self.scope = Scope(frame, frame.late)
+        self.scope = Scope(frame, frame.late, IN_REGISTERS if written_out(jaxprs.step.jaxpr.jaxpr) else IN_LOOPS)
         self.groups, self.width = frame.entry(), frame.entry()
         self.h_address, self.t0_address = frame.pointer(), frame.pointer()
         scalar = lambda base: Stored(base, (), dtype, SHARED, plain=True).at(self.scope, ())
         self.h, self.t0 = scalar(self.h_address), scalar(self.t0_address)
         self.numbers = [self._number(aval) for aval in jaxprs.numbers]
-        self.loops = any(e.primitive.name in ("each", "pairs") for e in _equations(jaxprs.step.jaxpr.jaxpr))
 
     def _number(self, aval) -> Array:
         whole = Stored(self.frame.pointer(), aval.shape, aval.dtype, SHARED, plain=True)
-        return whole if aval.size > SMALL else lanes(self.scope, whole)
+        return whole if aval.size > self.scope.small else lanes(self.scope, whole)
 
     def columns(self, avals: Sequence) -> list[Column]:
         return [Column(self.frame, aval, self.width) for aval in avals]
@@ -89,7 +88,7 @@ class Batchwise:
         return array_of([Lane(scope.code.add(self.t0.value, product.value), self.dtype, number.level)], ())  # rounded twice, as everywhere else
 
     def large(self, aval) -> bool:
-        return aval.size > (FEW if self.loops else SMALL)
+        return aval.size > self.scope.small
 
     def read(self, scope: Scope, column: Column) -> Array:
         return column if self.large(column) else lanes(scope, column)
@@ -98,14 +97,32 @@ class Batchwise:
         return Held(scope, aval, self.large(aval), OWN)
 
 
-def _equations(jaxpr):
+def written_out(jaxpr) -> bool:
+    """Whether all arrays of a step are written out: it has no loops over bodies, and is not too long."""
+    return not any(e.primitive.name in ("each", "pairs") for e in equations(jaxpr)) and operations(jaxpr) <= LARGEST
+
+
+def equations(jaxpr):
+    """All equations, those inside others too."""
     for equation in jaxpr.eqns:
         yield equation
         for value in equation.params.values():
             for inner in value if isinstance(value, tuple | list) else (value,):
-                inner = getattr(inner, "jaxpr", inner)  # noqa: PLW2901
-                if hasattr(inner, "eqns"):
-                    yield from _equations(inner)
+                nested = getattr(inner, "jaxpr", inner)
+                if hasattr(nested, "eqns"):
+                    yield from equations(nested)
+
+
+def operations(jaxpr) -> int:
+    """The number of scalar operations a jaxpr stands for, a loop counted once."""
+    total = 0
+    for equation in equations(jaxpr):
+        size = sum(getattr(v.aval, "size", 1) for v in equation.outvars)
+        if equation.primitive.name == "dot_general":
+            (left, _), _ = equation.params["dimension_numbers"]
+            size *= int(np.prod([equation.invars[0].aval.shape[k] for k in left]))
+        total += size
+    return total
 
 
 def write_begin(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any) -> Frame:

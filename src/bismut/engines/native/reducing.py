@@ -10,7 +10,7 @@ from bismut.engines.native.elementwise import apply
 from bismut.engines.native.field import UNROLLED, Array, Field, Formula, allocate, array_level, entry, everywhere, stored
 from bismut.engines.native.frame import Scope, Variable
 from bismut.engines.native.lane import SAME, array_of
-from bismut.engines.native.walk import SMALL, rule
+from bismut.engines.native.walk import rule
 
 _OPERATIONS = {
     "reduce_sum": "add",
@@ -90,7 +90,7 @@ def _(scope, equation, inputs):
     left = [k for k in range(len(a.shape)) if k not in (*lc, *lb)]
     right = [k for k in range(len(b.shape)) if k not in (*rc, *rb)]
     depth = [a.shape[k] for k in lc]
-    large = isinstance(a, Field) or isinstance(b, Field) or aval.size > SMALL
+    large = isinstance(a, Field) or isinstance(b, Field) or aval.size > scope.small
     if large:
         a, b = (stored(scope, x) if isinstance(x, Field) else x for x in (a, b))
 

@@ -16,7 +16,7 @@ from bismut.engines.native.control import _is_shared, _ready, _relabelled, row_o
 from bismut.engines.native.field import Array, Stored, allocate, entry, everywhere, fill, lanes, stored
 from bismut.engines.native.frame import LONG, Scope, Variable
 from bismut.engines.native.lane import OWN, array_of, constants, first_of
-from bismut.engines.native.walk import SMALL, rule, run
+from bismut.engines.native.walk import rule, run
 from bismut.repetition import Layout, items
 
 FEW = 2  # items up to which a loop is written out
@@ -40,7 +40,7 @@ class Total:
 
 def _sum(scope: Scope, aval, dtype) -> Any:
     """A total in registers, or in memory where it is large."""
-    return Total(scope, aval) if aval.size <= SMALL else _Large(scope, aval, dtype)
+    return Total(scope, aval) if aval.size <= scope.small else _Large(scope, aval, dtype)
 
 
 class _Large:
@@ -77,7 +77,8 @@ def _each(scope: Scope, equation, inputs):
     shared, own = [_ready(scope, x) for x in shared], [stored(scope, x) for x in own]
     totals = [_sum(scope, aval, aval.dtype) for aval in avals]
     out = [allocate(scope, (layout.length, *aval.shape), aval.dtype, OWN) for aval in kept]
-    with scope.loop(layout.length) as (inner, k):
+    with scope.loop(layout.length) as (body, k):
+        inner = body.item()
         sums, _, _, values = layout.returns(run(inner, jaxpr, [*shared, *(row_of(inner, x, k) for x in own)]))
         for total, x in zip(totals, sums, strict=True):
             total.add(inner, x)
@@ -91,7 +92,7 @@ def _written_out(scope: Scope, layout: Layout, jaxpr, shared: Sequence[Array], o
     rows = [lanes(scope, x) for x in own]
     found = []
     for k in range(layout.length):
-        row = [np.asarray(x[k], object) if not isinstance(x[k], np.ndarray) else x[k] for x in rows]
+        row = [x[k] if isinstance(x[k], np.ndarray) else array_of([x[k]], ()) for x in rows]
         found.append([lanes(scope, x) for x in run(scope, jaxpr, [*shared, *row])])
     outputs = []
     for n, parts in enumerate(zip(*found, strict=True)):
@@ -121,6 +122,7 @@ def _pairs(scope: Scope, equation, inputs):
 
     def one(inner: Scope, at_i: list, j, p) -> list:
         """One pair; what it adds to body i is returned."""
+        inner = inner.item()
         at_j = [row_of(inner, x, j) for x in bodies]
         item = [row_of(inner, x, p) for x in own]
         total, for_i, for_j, values = layout.returns(run(inner, jaxpr, [*shared, *at_i, *at_j, *item]))
@@ -136,11 +138,12 @@ def _pairs(scope: Scope, equation, inputs):
         tables = [stored(scope, constants(x)) for x in (layout.bonds.i, layout.bonds.j)]
         with scope.loop(len(layout.bonds.i)) as (inner, p):
             i, j = (first_of(inner.code, table.at(inner, (p,))) for table in tables)
-            for_i = one(inner, [row_of(inner, x, i) for x in bodies], j, p)
+            for_i = one(inner, [row_of(inner.item(), x, i) for x in bodies], j, p)
             for target, x in zip(sums, for_i, strict=True):
                 _add(inner, target.part(inner, i), x)
     else:
         with scope.loop(layout.length - 1) as (outer, i):
+            outer = outer.item()  # noqa: PLW2901
             at_i = [row_of(outer, x, i) for x in bodies]
             mine = [_sum(outer, aval, aval.dtype) for aval in of_i]
             with outer.loop(layout.length, outer.builder.add(i, LONG(1))) as (inner, j):

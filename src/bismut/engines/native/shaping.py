@@ -8,8 +8,8 @@ import numpy as np
 
 from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, fill, stored
 from bismut.engines.native.frame import Scope, plus, times
-from bismut.engines.native.lane import SAME, constants
-from bismut.engines.native.walk import SMALL, Refused, rule
+from bismut.engines.native.lane import SAME, array_of, constants
+from bismut.engines.native.walk import Refused, rule
 
 
 @rule("reshape")
@@ -66,7 +66,7 @@ def _(scope, equation, inputs):
     held = [1] * len(shape)
     for k, axis in enumerate(axes):
         held[axis] = x.shape[k]
-    if int(np.prod(shape)) <= SMALL or int(np.prod(shape)) == x.size:
+    if int(np.prod(shape)) <= scope.small or int(np.prod(shape)) == x.size:
         return [np.broadcast_to(x.reshape(held), shape)]
     pick = lambda index: [index[axis] if x.shape[k] > 1 else 0 for k, axis in enumerate(axes)]
     return [Formula(shape, equation.outvars[0].aval.dtype, array_level(x), lambda inner, index: entry(inner, x, pick(index)))]
@@ -124,7 +124,7 @@ def _(scope, equation, inputs):
 @rule("concatenate")
 def _(scope, equation, inputs):
     axis, aval = equation.params["dimension"], equation.outvars[0].aval
-    if aval.size <= SMALL and not any(isinstance(x, Field) for x in inputs):
+    if aval.size <= scope.small and not any(isinstance(x, Field) for x in inputs):
         return [np.concatenate(inputs, axis)]
     whole = allocate(scope, aval.shape, aval.dtype, min(SAME, *map(array_level, inputs)))
     begin = 0
@@ -137,7 +137,7 @@ def _(scope, equation, inputs):
 @rule("stack")
 def _(scope, equation, inputs):
     axis, aval = equation.params.get("axis", equation.params.get("dimension", 0)), equation.outvars[0].aval
-    if aval.size <= SMALL and not any(isinstance(x, Field) for x in inputs):
+    if aval.size <= scope.small and not any(isinstance(x, Field) for x in inputs):
         return [np.stack(inputs, axis)]
     whole = allocate(scope, aval.shape, aval.dtype, min(SAME, *map(array_level, inputs)))
     for i, x in enumerate(inputs):
@@ -165,8 +165,8 @@ def _(scope, equation, inputs):
 def _(scope, equation, inputs):
     x, filler = inputs[0], inputs[1]
     config, aval = equation.params["padding_config"], equation.outvars[0].aval
-    if not isinstance(x, Field) and aval.size <= SMALL:
-        out = np.full(aval.shape, filler[()], object)
+    if not isinstance(x, Field) and aval.size <= scope.small:
+        out = array_of([filler[()]] * aval.size, aval.shape)
         for index in np.ndindex(*x.shape):
             place = tuple(low + i * (1 + gap) for i, (low, _, gap) in zip(index, config, strict=True))
             if all(0 <= i < n for i, n in zip(place, aval.shape, strict=True)):
@@ -184,6 +184,6 @@ def _(scope, equation, inputs):
 def _(scope, equation, inputs):
     p = equation.params
     shape, axis, dtype = p["shape"], p["dimension"], p["dtype"]
-    if int(np.prod(shape)) <= SMALL:
+    if int(np.prod(shape)) <= scope.small:
         return [constants(np.broadcast_to(np.arange(shape[axis], dtype=dtype).reshape([-1 if k == axis else 1 for k in range(len(shape))]), shape))]
     return [Formula(shape, dtype, SAME, lambda inner, index: inner.counted(index[axis], dtype))]

@@ -24,6 +24,12 @@ def features() -> dict[str, bool]:
     return {name: bool(known.get(name, False)) for name in ("fma", "avx2", "avx512f", "neon")}
 
 
+def processor() -> str:
+    """What machine code is made for: part of where a run's numbers come from."""
+    has = [name for name, there in features().items() if there]
+    return f"{llvm.get_host_cpu_name()} ({', '.join(has)}), LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+
+
 def fuses() -> bool:
     """Whether a multiplication and an addition are one instruction, rounded once. Every 64-bit ARM does."""
     return features()["fma"] or features()["neon"]

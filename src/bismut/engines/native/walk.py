@@ -17,8 +17,7 @@ from bismut.engines.native.field import Array, Field, lanes, stored
 from bismut.engines.native.frame import Scope
 from bismut.engines.native.lane import constants
 
-SMALL = 256  # entries up to which an array is written out as lanes
-FEW = 4  # entries up to which it always is
+FEW = 4  # entries up to which an array always is a few lanes
 
 
 class Refused(Exception):

@@ -1,14 +1,16 @@
 """Autocorrelation functions.
 
-    C(τ) = ⟨x(t) x(t + τ)⟩ − ⟨x⟩²,       ρ(τ) = C(τ)/C(0),       τ_int = ½ + Σ_{k ≥ 1} ρ(k δt)   (in units of the time δt between looks)
+    C(τ) = ⟨(x(t) − μ)(x(t + τ) − μ)⟩,  μ = ⟨x⟩,       ρ(τ) = C(τ)/C(0),       τ_int = ½ + Σ_{k ≥ 1} ρ(k δt)   (in units of the time δt between looks)
 
-Every look is an origin: the last values are kept in a short memory, and products with the newest are summed lag by lag. Errors come from the spread
-over trajectories of the centred products, c_i(τ) = P_i(τ) − 2 μ m_i + μ², and for ρ of c_i(τ) − ρ(τ) c_i(0): the mean itself does not enter them.
+Every look is an origin: the last values are kept in a short memory, and products with the newest are summed lag by lag. They are centred at the end,
+c_i(τ) = P_i(τ) − μ S_i(τ) + μ², S_i the mean of first factors plus that of second ones, for which the first values are kept too. Errors come from the
+spread over trajectories of c_i(τ), and for ρ of c_i(τ) − ρ(τ) c_i(0): adding a constant to x changes nothing.
 """
 
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -21,8 +23,11 @@ from bismut.errors import DomainError
 
 
 class Lagged(NamedTuple):
-    """The last values, newest first, and sums over origins for each lag; values are taken relative to `about`."""
+    """Looks so far, the first values (behind them a place for all later ones), the last values, newest first, and sums over origins for each lag;
+    values are taken relative to `about`."""
 
+    looks: Any
+    early: Any
     recent: Any
     products: sums.Sum
     total: sums.Sum
@@ -37,33 +42,39 @@ class Autocorrelation(Measuring):
     def begin(self, scheme, state, t):
         x = self.value(scheme, state, t)
         recent = jnp.zeros((self.lags, *x.shape), x.dtype)
-        return Lagged(recent, sums.zero(recent), sums.zero(x))
+        early = jnp.zeros((self.lags + 1, *x.shape), x.dtype)
+        return Lagged(jnp.zeros((), jnp.int32), early, recent, sums.zero(recent), sums.zero(x))
 
     def look(self, memory, scheme, state, t):
         x = self.value(scheme, state, t) - self.about
         # Before the memory is full, the missing values are zeros and add nothing.
         recent = jnp.concatenate([x[None], memory.recent[:-1]])
-        return Lagged(recent, sums.add(memory.products, recent * x), sums.add(memory.total, x)), ()
+        early = jax.lax.dynamic_update_index_in_dim(memory.early, x, jnp.minimum(memory.looks, self.lags), 0)
+        return Lagged(memory.looks + 1, early, recent, sums.add(memory.products, recent * x), sums.add(memory.total, x)), ()
 
     def close(self, tally, memory, ended):
-        total, products = sums.value(memory.total), sums.value(memory.products)
-        origins = np.maximum(ended.looks - np.arange(self.lags), 1).reshape(-1, *[1] * (total.ndim - 1))
+        total, products = sums.value(memory.total)[:, None], sums.value(memory.products)
+        origins = np.maximum(ended.looks - np.arange(self.lags), 1).reshape(-1, *[1] * (total.ndim - 2))
+        before = lambda values: np.concatenate([np.zeros_like(total), np.cumsum(np.asarray(values, float), 1)], 1)[:, : self.lags]
+        # Without the last τ values, and without the first τ of them.
+        factors = (2 * total - before(memory.recent) - before(memory.early)) / origins
         products = products / origins
-        mean = np.broadcast_to(total[:, None] / max(ended.looks, 1), products.shape)
-        return moments.gather_joint(np.stack([products, np.broadcast_to(products[:, :1], products.shape), mean], -1), ended.finished)
+        first = lambda values: np.broadcast_to(values[:, :1], values.shape)
+        return moments.gather_joint(np.stack([products, factors, first(products), first(factors)], -1), ended.finished)
 
     def merge(self, a, b):
         return moments.merge_joint(a, b)
 
     def report(self, name, summary, clock: Clock):
         n = int(summary.n)
-        product, mean = summary.mean[..., 0], summary.mean[0, ..., 2]
-        covariance = product - mean**2
+        product, factors, mean = summary.mean[..., 0], summary.mean[..., 1], 0.5 * summary.mean[0, ..., 3]
+        covariance = product - mean * factors + mean**2
         with np.errstate(divide="ignore", invalid="ignore"):
             correlation = covariance / covariance[0]
-            # Of c(τ) = P(τ) − 2μm, and of (c(τ) − ρ c(0))/C(0), as weights of (P(τ), P(0), m).
-            of_covariance = np.stack([np.ones_like(product), np.zeros_like(product), np.broadcast_to(-2 * mean, product.shape)], -1)
-            of_correlation = np.stack([np.ones_like(product), -correlation, -2 * mean * (1 - correlation)], -1) / covariance[0][..., None]
+            # c(τ), and (c(τ) − ρ c(0))/C(0), as weights of (P(τ), S(τ), P(0), S(0)).
+            one, zero, mu = np.ones_like(product), np.zeros_like(product), np.broadcast_to(mean, product.shape)
+            of_covariance = np.stack([one, -mu, zero, zero], -1)
+            of_correlation = np.stack([one, -mu, -correlation, mu * correlation], -1) / covariance[0][..., None]
         error = lambda w: np.sqrt(np.maximum(np.einsum("...i,...ij,...j->...", w, summary.scatter, w), 0) / max(n - 1, 1) / max(n, 1))
         known = (np.arange(self.lags) < clock.looks).reshape(-1, *[1] * mean.ndim)
         axes = component_axes(name, mean.shape)
@@ -84,7 +95,7 @@ class Autocorrelation(Measuring):
         return Report(name, variables, {"lag": step * np.arange(self.lags)}, f"integrated correlation time {short(integrated)}")
 
     def held(self, row, looks, trajectories):
-        return 12 * 8 * self.lags
+        return 20 * 8 * self.lags
 
 
 def autocorrelation(of, *, lags: int = 100, about: float = 0.0, every: int | None = None) -> Autocorrelation:

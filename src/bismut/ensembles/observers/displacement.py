@@ -19,6 +19,7 @@ from bismut.ensembles.observers import sums
 from bismut.ensembles.observers.report import Report
 from bismut.ensembles.observers.watcher import Clock, Watcher
 from bismut.errors import DomainError, ShapeError
+from bismut.showing import measured
 
 
 class Wound(NamedTuple):
@@ -78,7 +79,8 @@ class Displacement(Watcher):
         lag = clock.h * clock.every * np.arange(self.lags)
         values = {"mean": np.where(known, summary.mean, np.nan), "stderr": np.where(known & (n > 1), spread, np.nan), "count": n}
         last = int(known.sum()) - 1
-        return Report(name, {kind: (("lag",), v) for kind, v in values.items()}, {"lag": lag}, f"{summary.mean[last]:.6g} after τ = {lag[last]:g}")
+        words = f"{measured(summary.mean[last], values['stderr'][last])} after τ = {lag[last]:g}"
+        return Report(name, {kind: (("lag",), v) for kind, v in values.items()}, {"lag": lag}, words)
 
 
 def mean_squared_displacement(part: Callable | None = None, *, lags: int = 100, every: int | None = None) -> Displacement:

@@ -18,6 +18,7 @@ import numpy as np
 from bismut.ensembles.observable import measure, value_of
 from bismut.ensembles.observers.report import Report
 from bismut.ensembles.observers.watcher import Watcher
+from bismut.ensembles.scratch import scratch
 from bismut.errors import DomainError, ShapeError
 
 _GROUPS = 64  # of trajectories, by their numbers
@@ -69,7 +70,7 @@ class Histogram(Watcher):
         width = self.cells + 3
         group = (seen.trajectories % np.uint64(self.groups)).astype(np.int64) * width
         rows = seen.rows.reshape(*seen.rows.shape[:2], -1)
-        places = rows + group[:, None]
+        places = np.add(rows, group[:, None], out=scratch(rows.shape, np.int64))
         kept = places.ravel() if seen.counted is None else places[seen.counted].ravel()
         counts = np.bincount(kept, minlength=self.groups * width)
         return counts if tally is None else tally + counts

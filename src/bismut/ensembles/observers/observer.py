@@ -17,13 +17,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.blame import why
 from bismut.ensembles import moments
 from bismut.ensembles.observable import with_time
 from bismut.ensembles.observers.records import standard_error, statistics
-from bismut.ensembles.observers.report import Report, short
+from bismut.ensembles.observers.report import Report
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.errors import ShapeError
 from bismut.programs import compiled
+from bismut.showing import measured
 
 
 def _same(memory):
@@ -49,7 +51,7 @@ class Observer(Watcher):
             again = jax.eval_shape(lambda m, state: _typed(with_time(self.update, m, state, t=t), dtype), memory, example)
             value = jax.eval_shape(lambda m: with_time(self.finish, m, t=t), memory)
         except Exception as problem:
-            raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {problem}") from problem
+            raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {why(problem)}.") from problem
         if jax.tree.structure(again) != jax.tree.structure(memory) or jax.tree.map(jnp.shape, again) != jax.tree.map(jnp.shape, memory):
             raise ShapeError(f"observe[{name!r}].update must return a memory like the one it was given, {memory}, but {again} came.")
         if not hasattr(value, "shape"):
@@ -74,7 +76,7 @@ class Observer(Watcher):
 
     def report(self, name, summary, clock):
         variables = statistics(name, summary, ())
-        return Report(name, variables, {}, f"mean {short(variables['mean'][1])} ± {short(variables['stderr'][1])}")
+        return Report(name, variables, {}, f"mean {measured(variables['mean'][1], variables['stderr'][1])}")
 
     def error(self, summary):
         return standard_error(summary)

@@ -8,8 +8,9 @@ import numpy as np
 from bismut.ensembles import moments
 from bismut.ensembles.moments import Moments
 from bismut.ensembles.observers.measuring import Measuring
-from bismut.ensembles.observers.report import Report, Variables, component_axes, short
+from bismut.ensembles.observers.report import Report, Variables, component_axes
 from bismut.ensembles.observers.watcher import Clock
+from bismut.showing import measured
 
 
 def statistics(name: str, found: Moments, axis: tuple[str, ...]) -> Variables:
@@ -60,8 +61,8 @@ class Records(Measuring):
     def report(self, name, summary, clock: Clock):
         times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))
         variables = statistics(name, summary, ("time",))
-        mean = variables["mean"][1]
-        words = f"mean {short(mean[0])} at t = {times[0]:g}, {short(mean[-1])} at t = {times[-1]:g}"
+        mean, error = variables["mean"][1], variables["stderr"][1]
+        words = f"mean {measured(mean[0], error[0])} at t = {times[0]:g}, {measured(mean[-1], error[-1])} at t = {times[-1]:g}"
         return Report(name, variables, {"time": times}, words)
 
     def error(self, summary):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bismut.errors import nearest
-from bismut.showing import brief, table
+from bismut.showing import brief, measured, table
 
 if TYPE_CHECKING:
     import xarray
@@ -123,9 +123,10 @@ def _swept_words(variables: Variables, axes: dict[str, np.ndarray]) -> str:
     inner, values = variables.get("mean", ((), np.zeros(0)))
     if len(axes) == 1 and inner in ((*axes,), (*axes, "time")) and len(values) <= _FEW:
         (name,) = axes
-        last = values[:, -1] if values.ndim > 1 else values
-        listed = lambda numbers: ", ".join(f"{number:.6g}" for number in numbers)
-        return f"mean {listed(last)} for {name} = {listed(axes[name])}"
+        errors = variables.get("stderr", ((), np.full(values.shape, np.nan)))[1]
+        last, error = (array[:, -1] if array.ndim > 1 else array for array in (values, errors))
+        listed = ", ".join(measured(m, e) for m, e in zip(last, error, strict=True))
+        return f"mean {listed} for {name} = {', '.join(f'{value:.6g}' for value in axes[name])}"
     return f"{' × '.join(axes)} = {' × '.join(str(len(one)) for one in axes.values())} values"
 
 

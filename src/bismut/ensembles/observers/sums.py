@@ -35,4 +35,4 @@ def add(to: Sum, x: jax.Array) -> Sum:
 def value(of: Sum) -> np.ndarray:
     """On the host, in double precision."""
     total = np.asarray(of.total, float)
-    return total if isinstance(of.lost, tuple) else total - np.asarray(of.lost, float)
+    return total if isinstance(of.lost, tuple) else np.asarray(total - np.asarray(of.lost, float))

@@ -18,6 +18,8 @@ from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.records import standard_error
 from bismut.ensembles.observers.report import Report, component_axes, short
 from bismut.ensembles.observers.watcher import Clock
+from bismut.ensembles.scratch import scratch
+from bismut.showing import measured
 
 MANY = 30  # trajectories from which their spread gives the error
 _FEW = 30  # effective samples below which an error from one or few trajectories is a guess
@@ -34,11 +36,10 @@ class Blocking:
 
     def add(self, x: np.ndarray) -> None:
         """Some more samples, along the first axis. A level gets half as many as the one below, so all levels together cost twice the first."""
-        x = np.asarray(x, float)
         if not self.count:
-            self.first = x[0].copy()
+            self.first = np.array(x[0], float)
         self.count += len(x)
-        x = x - self.first
+        x = np.subtract(x, self.first, out=scratch(np.shape(x)))
         level = 0
         while len(x):
             if level == len(self.total):
@@ -46,13 +47,14 @@ class Blocking:
                 self.total.append(np.zeros(x.shape[1:]))
                 self.square.append(np.zeros(x.shape[1:]))
             self.total[level] += x.sum(0)
-            self.square[level] += (x * x).sum(0)
+            self.square[level] += np.einsum("k...,k...->...", x, x)
             before = self.waiting[level]
             x = x if before is None else np.concatenate([before[None], x])
             self.waiting[level] = x[-1].copy() if len(x) % 2 else None
             pairs = x[: len(x) // 2 * 2]
-            x = 0.5 * (pairs[::2] + pairs[1::2])
             level += 1
+            x = np.add(pairs[::2], pairs[1::2], out=scratch((len(pairs) // 2, *x.shape[1:]), which=level % 2))
+            x *= 0.5
 
 
 class Averages(NamedTuple):
@@ -109,7 +111,7 @@ class TimeAverage(Measuring):
         variables = {kind: (axes, np.asarray(value)) for kind, value in values.items()}
         variables["block_stderr"] = (("block", *axes), by_level)
         lengths = clock.h * clock.every * 2.0 ** np.arange(levels)
-        words = f"{short(mean)} ± {short(stderr)}, {short(effective)} effective samples"
+        words = f"{measured(mean, stderr)}, {short(effective)} effective samples"
         words += "" if trusted.all() else f"; the error is not to be trusted: fewer than {_FEW} correlation times, and fewer than {MANY} trajectories"
         return Report(name, variables, {"block": lengths}, words)
 

@@ -68,12 +68,12 @@ def _of_sweep(name: str, data: Any, words: str, called: Mapping[str, Any], axes:
 
 def _marked(draw: Callable[..., None], data: Any) -> Callable[[Any], None]:
     """A picture that says so when not all trajectories are in it."""
+    return partial(_drawn, draw, data)
 
-    def drawn(figure: Any) -> None:
-        draw(figure)
-        mark_survivors(figure, data)
 
-    return drawn
+def _drawn(draw: Callable[..., None], data: Any, figure: Any) -> None:
+    draw(figure)
+    mark_survivors(figure, data)
 
 
 def save_picture(picture: Picture, name: str, folder: Path, form: str) -> Path:

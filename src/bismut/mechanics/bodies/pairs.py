@@ -79,17 +79,27 @@ class PairTerm:
     def scaled(self, factor) -> "PairTerm":
         return replace(self, factor=factor if self.factor is None else factor * self.factor)
 
-    def at(self, a, b, own, x, y, t, parameters):
-        """The value for two bodies at x and y."""
-        r = y - x
-        if self.box is not None:
-            shift = self.box.shift(r)
-            y, r = y - shift, r - shift
-        r2 = r @ r
-        value = jnp.asarray(self.value(Meeting(a, b, own, x, y, r, r2, *inverse_powers(r2)), t, parameters))
+    def at(self, a, b, own, apart: tuple, t, parameters):
+        """The value for two bodies that are `apart`."""
+        pair = Meeting(a, b, own, *apart)
+        value = jnp.asarray(self.value(pair, t, parameters))
         if self.cutoff is not None:
-            value = self.cutoff(r2) * value
-        return value if self.factor is None else jnp.asarray(self.factor, x.dtype) * value
+            value = self.cutoff(pair.r2) * value
+        return value if self.factor is None else jnp.asarray(self.factor, pair.r.dtype) * value
+
+
+def distances(x, y, boxes: set[Box | None]) -> dict[Box | None, tuple]:
+    """(x, y, r, r², 1/r², 1/r) of two bodies, for each box in which somebody looks at them."""
+
+    def apart(box: Box | None) -> tuple:
+        r, image = y - x, y
+        if box is not None:
+            shift = box.shift(r)
+            r, image = r - shift, y - shift
+        r2 = r @ r
+        return x, image, r, r2, *inverse_powers(r2)
+
+    return {box: apart(box) for box in boxes}
 
 
 def summed(terms: list[PairTerm], x, R, t, parameters):
@@ -100,8 +110,9 @@ def summed(terms: list[PairTerm], x, R, t, parameters):
 
     def total(group: list[PairTerm]):
         def meet(a, b, own):
+            apart = distances(a[0], b[0], {term.box for term in group})
             sides = zip(group, a[1], b[1], own, strict=True)
-            values = [term.at(one, other, mine, a[0], b[0], t, parameters) for term, one, other, mine in sides]
+            values = [term.at(one, other, mine, apart[term.box], t, parameters) for term, one, other, mine in sides]
             return Pair(total=sum(values[1:], values[0]))
 
         bodies = x, [term.seen(x, R) for term in group]
@@ -113,7 +124,11 @@ def summed(terms: list[PairTerm], x, R, t, parameters):
 
 def kept(term: PairTerm, x, R, t, parameters):
     """The values of one term for each pair, along the first axis."""
-    meet = lambda a, b, own: Pair(own=term.at(a[1], b[1], own, a[0], b[0], t, parameters))
+
+    def meet(a, b, own):
+        apart = distances(a[0], b[0], {term.box})
+        return Pair(own=term.at(a[1], b[1], own, apart[term.box], t, parameters))
+
     return pairs(meet, (x, term.seen(x, R)), term.own, term.bonds, _reach([term])).own
 
 

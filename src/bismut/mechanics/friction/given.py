@@ -24,7 +24,7 @@ from bismut.blame import why
 from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.mechanics.coefficients import Coefficient, check, coefficients
 from bismut.mechanics.dependence import depends
-from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Uniform
+from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Slopes, Uniform
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.system import System
 
@@ -42,12 +42,12 @@ def friction_of(system: System, friction: Any, rate: Any) -> Friction:
     return _from_numbers(system, friction)
 
 
-def own(system: System) -> Factors:
+def own(system: System) -> Slopes:
     """Γ = (1/2kT) Σ dγ_i ⊗ dγ_i, from the system's own stochastic potentials."""
     if not system.channels:
         raise BismutError("This system has no stochastic potentials for a friction to balance. Give friction= or rate=, or noise= to the system.")
 
-    return Factors(_slopes, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
+    return Slopes(_slopes, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
 
 
 def _slopes(system, q, t, kT, constant):

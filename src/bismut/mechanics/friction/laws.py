@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,7 +26,8 @@ from jaxtyping import Array, Float
 from bismut.mechanics import constraint, newton, small
 from bismut.mechanics.scheme import mass_root
 from bismut.mechanics.system import System
-from bismut.spaces import Point
+from bismut.repetition import each
+from bismut.spaces import Point, Power, Space, Velocity
 
 Vector = Float[Array, " n"]
 
@@ -44,8 +46,8 @@ class Friction(eqx.Module):
         """What kind of friction it is."""
 
     @abstractmethod
-    def relax(self, system: System, q: Point, p: Vector, h, t, kT, z: Float[Array, " r"]) -> Vector:
-        """The momentum, as one vector, after a time h in contact with the bath."""
+    def relax(self, system: System, q: Point, p: Velocity, h, t, kT, z: Float[Array, " r"]) -> Velocity:
+        """The momentum after a time h in contact with the bath."""
 
     @abstractmethod
     def drag(self, system: System, q: Point, v: Vector, t, kT) -> Vector:
@@ -93,15 +95,43 @@ class Uniform(Friction):
         return "Γ = rate · M(q)"
 
     def relax(self, system, q, p, h, t, kT, z):
-        a = rest(system, q, t)
-        p = a + jnp.exp(-self.rate * h) * (p - a) + jnp.sqrt(-kT * jnp.expm1(-2 * self.rate * h)) * mass_root(system, q, z)
-        return along(system, q, p, t)
+        a, flat = rest(system, q, t), system.space.flatten(p)
+        flat = a + jnp.exp(-self.rate * h) * (flat - a) + jnp.sqrt(-kT * jnp.expm1(-2 * self.rate * h)) * mass_root(system, q, z)
+        return system.space.unflatten(along(system, q, flat, t))
 
     def drag(self, system, q, v, t, kT):
         return self.rate * (system.space.flatten(system.momentum(q, system.space.unflatten(v), t)) - rest(system, q, t))
 
     def contraction(self, system):
         return self.rate * system.freedom
+
+
+class Relaxation(NamedTuple):
+    """p ← X E X⁻¹ p + X S z for one array of p, what is constant in it: E = e^{−hΛ}, S = √(kT(1 − E²)).
+
+    A diagonal X drops out of the first term and is part of S in the second; it and X⁻¹ are None then.
+    """
+
+    decay: Float[Array, ...]
+    spread: Float[Array, ...]
+    X: Float[Array, ...] | None
+    inverse: Float[Array, ...] | None
+
+    @classmethod
+    def of(cls, rates, X, inverse, h, kT) -> Relaxation:
+        decay, spread = jnp.exp(-h * rates), jnp.sqrt(-kT * jnp.expm1(-2 * h * rates))
+        return cls(decay, X * spread, None, None) if X.ndim == rates.ndim else cls(decay, spread, X, inverse)
+
+    def shaped(self, shape: tuple[int, ...]) -> Relaxation:
+        """For an array of p of another shape with as many numbers."""
+        square = (*shape, shape[-1]) if shape else shape
+        whole = lambda part, shape: None if part is None else part.reshape(shape)
+        return Relaxation(self.decay.reshape(shape), self.spread.reshape(shape), whole(self.X, square), whole(self.inverse, square))
+
+    def __call__(self, p, z):
+        if self.X is None or self.inverse is None:
+            return self.decay * p + self.spread * z
+        return _times(self.X, self.decay * _times(self.inverse, p) + self.spread * z)
 
 
 class Modes(Friction):
@@ -121,17 +151,27 @@ class Modes(Friction):
         return "constant Γ and M, relaxed mode by mode"
 
     def relax(self, system, q, p, h, t, kT, z):
-        n = system.space.dim
-        z = z if self.rank == n else jnp.zeros(n, p.dtype).at[np.array(self.driven, int)].set(z)
+        space, n = system.space, system.space.dim
+        z = z if self.rank == n else jnp.zeros(n, z.dtype).at[np.array(self.driven, int)].set(z)
+        if system.inert and len(self.rates) == len(jax.tree.leaves(p)):  # at rest there is no momentum
+            return self._by_bodies(space, p, h, kT, space.unflatten(z))
         a = rest(system, q, t)
-        parts, start = [], 0
+        flat, parts, start = space.flatten(p) - a, [], 0
         for rates, X, inverse in zip(self.rates, self.X, self.inverse, strict=True):
             here = slice(start, start + rates.size)
-            w, noise = _times(inverse, (p - a)[here].reshape(rates.shape)), z[here].reshape(rates.shape)
-            new = jnp.exp(-h * rates) * w + jnp.sqrt(-kT * jnp.expm1(-2 * h * rates)) * noise
-            parts.append(jnp.ravel(_times(X, new)))
+            part = Relaxation.of(rates, X, inverse, h, kT)(flat[here].reshape(rates.shape), z[here].reshape(rates.shape))
+            parts.append(jnp.ravel(part))
             start += rates.size
-        return a + jnp.concatenate(parts)
+        return space.unflatten(a + jnp.concatenate(parts))
+
+    def _by_bodies(self, space: Space, p: Velocity, h, kT, z: Velocity) -> Velocity:
+        """Array by array, in one loop over bodies where there are some."""
+        leaves, structure = jax.tree.flatten(p)
+        modes = zip(self.rates, self.X, self.inverse, leaves, strict=True)
+        laws = [Relaxation.of(rates, X, inverse, h, kT).shaped(leaf.shape) for rates, X, inverse, leaf in modes]
+        relax = lambda laws, p, z: [law(w, noise) for law, w, noise in zip(laws, p, z, strict=True)]
+        given = laws, leaves, jax.tree.leaves(z)
+        return structure.unflatten(each(relax, *given) if isinstance(space, Power) else relax(*given))
 
     def drag(self, system, q, v, t, kT):
         parts, start = [], 0
@@ -173,13 +213,26 @@ class Factors(Friction):
         masses = system.mass_cells(q, t)
         inverse = lambda y: newton.solve_blocks(masses, y, system.cells)
         K = h * (A.T @ jax.vmap(inverse, in_axes=1, out_axes=1)(A))
-        v = inverse(p - rest(system, q, t))
+        space, flat = system.space, system.space.flatten(p)
+        v = inverse(flat - rest(system, q, t))
         relaxed, spread = small.functions((relaxation, _spread), K)
-        return p + A @ (jnp.sqrt(2 * kT * h) * (spread @ z) - h * (relaxed @ (A.T @ v)))
+        return space.unflatten(flat + A @ (jnp.sqrt(2 * kT * h) * (spread @ z) - h * (relaxed @ (A.T @ v))))
 
     def drag(self, system, q, v, t, kT):
         A = self.factors(system, q, t, kT)
         return A @ (A.T @ v)
+
+
+class Slopes(Factors):
+    """Γ = (1/2kT) Σ dγ_i ⊗ dγ_i, of the system's own stochastic potentials: many columns, each of few bodies."""
+
+    def drag(self, system, q, v, t, kT):
+        if system.constraints:
+            return super().drag(system, q, v, t, kT)
+        space, zero = system.space, system.space.zero(system.dtype)
+        gamma = lambda e: system.noise(space.nudge(q, e), t)
+        rates = jax.jvp(gamma, (zero,), (space.unflatten(v),))[1]  # dγ_i·v: no matrix is made, so pairs stay loops
+        return space.flatten(jax.vjp(gamma, zero)[1](rates)[0]) / (2 * kT)
 
 
 def relaxation(x):
@@ -194,7 +247,7 @@ def _spread(x):
 
 
 def _times(X, w):
-    return X * w if X.ndim == w.ndim else jnp.einsum("cij,cj->ci", X, w)
+    return X * w if X.ndim == w.ndim else jnp.einsum("...ij,...j->...i", X, w)
 
 
 def rest(system: System, q: Point, t) -> Vector:

@@ -1,0 +1,104 @@
+"""Small matrices, Newton's method and equations with multipliers, by themselves: each against NumPy on random problems, tolerances a few times what
+was measured."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from bismut.mechanics import newton, small
+from bismut.mechanics.newton import Cells, dense
+from bismut.mechanics.saddle import Band, saddle, solve_banded
+
+EPS = np.finfo(float).eps
+
+
+def random(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+@pytest.mark.parametrize("n", range(1, small.UNROLLED + 2))
+def test_small_systems_are_solved_to_round_off(n):
+    """|Ax − b| ≤ 20 ε |A||x|, measured 4; a zero on the diagonal is no trouble."""
+    A, b = random(n, n, n), random(n + 10, n)
+    A[0, 0] = 0.0 if n > 1 else 1.0
+    x = np.asarray(small.solve(jnp.asarray(A), jnp.asarray(b)))
+    assert np.abs(A @ x - b).max() <= 20 * EPS * np.abs(A).sum() * np.abs(x).max()
+
+
+@pytest.mark.parametrize("n", range(1, small.UNROLLED + 2))
+def test_factors_and_eigenvectors_of_small_matrices(n):
+    A = random(n, n, n)
+    S = A @ A.T + np.eye(n)
+    C = np.asarray(small.cholesky(jnp.asarray(S)))
+    assert np.array_equal(C, np.tril(C))
+    assert np.abs(C @ C.T - S).max() <= 8 * EPS * np.abs(S).max() * n
+    values, Q = map(np.asarray, small.eigen(jnp.asarray(S)))
+    assert np.abs(Q @ np.diag(values) @ Q.T - S).max() <= 20 * EPS * np.abs(S).max() * n
+    assert np.abs(Q.T @ Q - np.eye(n)).max() <= 20 * EPS * n
+
+
+def test_newton_finds_the_root_and_its_derivative():
+    """x³ + a x = b: the derivative dx/db = 1/(3x² + a) comes from the implicit function theorem, not from the iterations."""
+    a, b = jnp.array([1.0, 2.0, 0.5]), jnp.array([3.0, -40.0, 1e-3])
+    solve = lambda b: newton.solve(lambda x: x**3 + a * x - b, jnp.zeros(3), Cells(((3, 1),)), linear=False)
+    root = jax.jit(solve)(b)
+    assert bool(root.converged)
+    assert np.allclose(root.x**3 + a * root.x, b, rtol=8 * EPS, atol=0)
+    slope = jax.jacfwd(lambda b: solve(b).x)(b)
+    assert np.allclose(slope, np.diag(1 / (3 * root.x**2 + a)), rtol=1e-14, atol=1e-15)
+
+
+def test_newton_says_when_there_is_no_root():
+    root = newton.solve(lambda x: x**2 + 1, jnp.ones(1), dense(1), linear=False)
+    assert not bool(root.converged)
+    lost = newton.solve(lambda x: x / 0.0, jnp.ones(1), dense(1), linear=True)
+    assert not bool(lost.converged)
+
+
+def test_a_linear_equation_takes_one_correction():
+    A, b = random(1, 4, 4), random(2, 4)
+    root = newton.solve(lambda x: A @ x - b, jnp.zeros(4), dense(4), linear=True)
+    assert int(root.iterations) == 1
+    assert np.allclose(root.x, np.linalg.solve(A, b), rtol=1e-13)
+
+
+def test_blocks_are_those_of_the_matrix():
+    """Two blocks of size 1 and two of size 3, from three products."""
+    cells = Cells(((2, 1), (2, 3)))
+    whole = jax.scipy.linalg.block_diag(*(jnp.asarray(random(i, s, s)) for i, s in enumerate((1, 1, 3, 3))))
+    ones, threes = newton.blocks(lambda x: whole @ x, cells, float)
+    assert np.array_equal(np.ravel(ones), np.diag(whole)[:2])
+    assert np.array_equal(threes[1], whole[5:, 5:])
+    y = jnp.asarray(random(9, cells.dim))
+    assert np.allclose(newton.solve_blocks([ones, threes], y, cells), np.linalg.solve(whole, y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("half", [1, 2])
+def test_banded_elimination_is_the_dense_solve(half):
+    k = 7
+    S = random(half, k, k) + 8 * np.eye(k)
+    S[np.abs(np.subtract.outer(np.arange(k), np.arange(k))) > half] = 0.0
+    rows = np.arange(k)[:, None] + np.arange(-half, half + 1)
+    bands = np.where((rows >= 0) & (rows < k), S[np.arange(k)[:, None], rows % k], 0.0)
+    y = random(5, k)
+    assert np.allclose(solve_banded(jnp.asarray(bands), jnp.asarray(y)), np.linalg.solve(S, y), rtol=1e-13)
+    order = tuple(int(i) for i in np.random.default_rng(0).permutation(k))
+    mixed = np.zeros((k, k))
+    mixed[np.ix_(order, order)] = S
+    found = Band(order, half).factor(lambda x: jnp.asarray(mixed) @ x, float)(jnp.asarray(y))
+    assert np.allclose(found, np.linalg.solve(mixed, y), rtol=1e-13)
+
+
+def test_a_chain_is_banded_and_its_saddle_is_solved():
+    """Six points on a line, each bound to the next: five multipliers that couple to their neighbours alone, in whatever order they are given."""
+    links = [(2, 3), (0, 1), (4, 5), (1, 2), (3, 4)]
+    layout = saddle(Cells(((6, 1),)), tuple(tuple(link) for link in links))
+    assert layout.band.half == 1
+    A, C = np.diag(1 + random(1, 6) ** 2), np.zeros((5, 6))
+    for row, (i, j) in enumerate(links):
+        C[row, [i, j]] = random(row, 2) + 2.0
+    whole = np.block([[A, C.T], [C, np.zeros((5, 5))]])
+    y = random(8, 11)
+    found = layout.factor(lambda x: jnp.asarray(whole) @ x, np.dtype(float))(jnp.asarray(y))
+    assert np.allclose(found, np.linalg.solve(whole, y), rtol=1e-10, atol=1e-12)
