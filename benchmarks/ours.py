@@ -2,13 +2,14 @@
 
 import resource
 import time
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from benchmarks.timing import best
+from benchmarks.timing import Ready, timed
 
 jax.config.update("jax_enable_x64", True)
 
@@ -58,53 +59,98 @@ def top() -> tuple:
 
 
 def dipoles(count: int) -> tuple:
-    """K interacting magnetic bodies in a bath."""
+    """Interacting magnetic bodies with soft cores in a bath."""
     potential = bm.dipoles(jnp.array([0.0, 0.0, 1.0])) + bm.soft_spheres(strength=10.0)
     system = bm.rigid_bodies(mass=np.ones(count), inertia=np.tile([1.0, 1.5, 2.0], (count, 1)), potential=potential)
     scheme = bm.Langevin(system, temperature=1.0, friction=1.0)
+    return scheme, scheme.start((lattice(count), np.tile(np.eye(3), (count, 1, 1))), temperature=1.0), 0.005
+
+
+def points(count: int) -> tuple:
+    """Points with a pair energy of one's own, U = Σ_{i<j} exp(−r)/r + r⁻¹²."""
+
+    def energy(a, b):
+        r2 = (a.x - b.x) @ (a.x - b.x)
+        r = jnp.sqrt(r2)
+        return jnp.exp(-r) / r + r2**-6
+
+    scheme = bm.Langevin(bm.mechanical(bm.Euclidean(3) ** count, potential=bm.pair_potential(energy)), temperature=1.0, friction=1.0)
+    return scheme, scheme.start(lattice(count), temperature=1.0), 0.005
+
+
+def lattice(count: int) -> np.ndarray:
     side = int(np.ceil(count ** (1 / 3)))
-    places = 1.5 * np.stack(np.unravel_index(np.arange(count), (side,) * 3), -1).astype(float)
-    return scheme, scheme.start((places, np.tile(np.eye(3), (count, 1, 1))), temperature=1.0), 0.005
+    return 1.5 * np.stack(np.unravel_index(np.arange(count), (side,) * 3), -1).astype(float)
 
 
-SYSTEMS = {"euler": euler, "baoab": baoab, "bodies": bodies, "bodies, Verlet": bodies_verlet, "top": top}
+SINGLE = {"euler": euler, "baoab": baoab, "bodies": bodies, "bodies, Verlet": bodies_verlet, "top": top}
+MANY = {"dipoles": dipoles, "points": points}
+
+# At every step, of the last component of the momentum.
+OBSERVERS = {
+    "time average": lambda of: bm.time_average(of, every=1),
+    "autocorrelation": lambda of: bm.autocorrelation(of, lags=16, every=1),
+    "histogram": lambda of: bm.histogram(of, range=(-5.0, 5.0), every=1),
+}
 
 
-def run(
-    name: str, rounds: int = 3, trajectories: int = 10_000, steps: int = 20_000, mode: str = "auto", count: int = 0, seconds: float = 2.0
-) -> dict:
-    """Path-steps per second of one system; also how long the first result took, and how long compiling alone."""
-    scheme, start, step = dipoles(count) if name == "dipoles" else SYSTEMS[name]()
-    observe = {"temperature": bm.temperature} if scheme.system.has_lagrangian else None
+def last_momentum(state: bm.State) -> jax.Array:
+    return jax.tree.leaves(state.p)[-1][-1]
+
+
+def problem(name: str, count: int) -> tuple:
+    return MANY[name](count) if name in MANY else SINGLE[name]()
+
+
+def ready(
+    name: str,
+    trajectories: int = 10_000,
+    steps: int = 0,
+    mode: str = "auto",
+    count: int = 0,
+    seconds: float = 1.0,
+    observers: tuple[str, ...] = (),
+) -> Ready:
+    """Path-steps per second of one system, body-steps for many bodies; `steps` of a run, 0 for as many as take about so many seconds."""
+    scheme, start, step = problem(name, count)
+    observe = {"temperature": bm.temperature} if scheme.system.has_lagrangian else {}
+    observe |= {word: OBSERVERS[word](last_momentum) for word in observers}
+    temperature = []
 
     def simulate(steps: int) -> float:
         settings = {"step": step, "steps": steps, "trajectories": trajectories, "every": max(steps // 4, 1), "seed": 1}
         result = bm.simulate(scheme, start, observe=observe, mode=mode, progress=False, **settings)
         assert result.outcome.ok
-        simulate.temperature = float(result.temperature.mean[-1])
-        return float(trajectories) * steps
+        temperature.append(float(result.temperature.mean[-1]))
+        return float(trajectories) * steps * max(count, 1)
 
     clock = time.perf_counter()
     simulate(1)
     first = time.perf_counter() - clock
-    # Long enough that starting a run does not count, short enough that several rounds fit.
-    clock, taken = time.perf_counter(), 1
-    simulate(taken)
-    idle = time.perf_counter() - clock
-    while taken < steps:
-        taken = min(4 * taken, steps)
-        clock = time.perf_counter()
-        simulate(taken)
-        if time.perf_counter() - clock > max(seconds / 4, 10 * idle):
-            break
-    steps = taken
-    speed = best(lambda: simulate(steps), rounds)
+    simulate(1)
+    taken = steps or _enough(simulate, seconds)
+    runs = 10 if steps else 1
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return {"speed": speed, "first": first, "memory": memory, "steps": steps, "temperature": simulate.temperature}
+    facts = {"first": first, "memory": memory, "steps": taken, "temperature": temperature[-1]}
+    return Ready(timed(lambda: sum(simulate(taken) for _ in range(runs))), facts)
 
 
-def contestant(name: str):
-    return lambda **settings: run(name, **settings)
+def _enough(simulate: Callable[[int], float], seconds: float) -> int:
+    """So many steps that they take about so long, beside what a run of one step takes."""
+
+    def taken(steps: int) -> float:
+        clock = time.perf_counter()
+        simulate(steps)
+        return time.perf_counter() - clock
+
+    idle, steps = min(taken(1), taken(1)), 4
+    while (took := taken(steps) - idle) < seconds / 8:
+        steps *= 4
+    return max(1, int(steps * seconds / took))
 
 
-CONTESTANTS = {f"bismut {name}": contestant(name) for name in (*SYSTEMS, "dipoles")}
+def contestant(name: str) -> Callable[..., Ready]:
+    return lambda **settings: ready(name, **settings)
+
+
+CONTESTANTS = {f"bismut {name}": contestant(name) for name in (*SINGLE, *MANY)}

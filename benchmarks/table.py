@@ -1,73 +1,100 @@
-"""The goals, each a ratio of two contestants measured in the same run."""
+"""The goals: ratios of two sides that took turns, and seconds to a first result."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.timing import measured
+from benchmarks import first
+from benchmarks.timing import Side, measured
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What is compared: `ours` against `peer`, both on so many cores, and the ratio to reach."""
+    """What is compared, and the ratio ours/peer of speeds to reach; of an `at_most` goal, the ratio peer/ours not to exceed."""
 
     work: str
-    ours: str
-    peer: str
-    cores: int
+    ours: Side
+    peers: tuple[tuple[str, Side, float], ...]
+    at_most: bool = False
+
+
+@dataclass(frozen=True)
+class First:
+    """Seconds from the start of a new process to the end of a short run."""
+
+    work: str
+    name: str
     wanted: float
-    ours_settings: tuple = ()
-    peer_settings: tuple = ()
+    count: int = 0
 
 
-MANY = (("trajectories", 100_000),)
+def _pendulum(scheme: str, per_core: float) -> tuple[Goal, ...]:
+    work, name = f"Langevin pendulum, {scheme}", f"bismut {scheme.lower()}"
+    rivals = (("diffrax", Side("diffrax", 2), 20.0), ("bare scan", Side("scan", 2), 7.0))
+    return Goal(f"{work}, one core", Side(name), (("C program", Side("C"), per_core),)), Goal(work, Side(name, 2), rivals)
+
+
+def _dipoles(count: int) -> Goal:
+    size = (("count", count), ("trajectories", max(16, 4096 // count)))
+    return Goal(
+        f"{count} dipoles in a bath, one core", Side("bismut dipoles", 1, size), (("LAMMPS", Side("LAMMPS dipoles", 1, (("count", count),)), 3.0),)
+    )
+
+
+def _observers(words: str, name: str) -> Goal:
+    """Bare against observed: how much longer the same run takes."""
+    watched = {word: (word,) for word in ("time average", "autocorrelation", "histogram")}
+    watched["all three"] = tuple(watched)
+    peers = tuple((word, Side(name, 2, (("observers", which),)), 2.0) for word, which in watched.items())
+    return Goal(f"observers at every step, {words}", Side(name, 2), peers, at_most=True)
+
+
+LARGE = (("trajectories", 100_000),)
 
 GOALS = (
-    Goal("Langevin pendulum, Euler", "bismut euler", "diffrax", 2, 12.0),
-    Goal("Langevin pendulum, Euler", "bismut euler", "scan", 2, 3.5),
-    Goal("Langevin pendulum, Euler, one core", "bismut euler", "C", 1, 1.2),
-    Goal("Langevin pendulum, BAOAB", "bismut baoab", "diffrax", 2, 12.0),
-    Goal("Langevin pendulum, BAOAB", "bismut baoab", "scan", 2, 3.5),
-    Goal("Langevin pendulum, BAOAB, one core", "bismut baoab", "C", 1, 1.2),
-    Goal("Langevin rigid bodies, BAOAB", "bismut bodies", "jax-md", 2, 5.0),
-    Goal("Langevin rigid bodies, Verlet, one core", "bismut bodies, Verlet", "lammps", 1, 1.5),
-    Goal("heavy top by autodiff, against vmap", "bismut top", "bismut top", 2, 8.0, (), (("mode", "xla"), ("trajectories", 2048))),
+    *_pendulum("Euler", 2.2),
+    *_pendulum("BAOAB", 1.8),
+    Goal("heavy top by autodiff", Side("bismut top", 2), (("vmap by XLA", Side("bismut top", 2, (("mode", "xla"), ("trajectories", 2048))), 30.0),)),
+    Goal("free rigid bodies, Verlet, one core", Side("bismut bodies, Verlet"), (("LAMMPS", Side("LAMMPS ellipsoids"), 2.0),)),
+    Goal("free rigid bodies, BAOAB", Side("bismut bodies", 2), (("jax-md", Side("jax-md", 2), 12.0),)),
+    *(_dipoles(count) for count in (8, 32, 128, 512)),
     Goal(
-        "two cores against one, 10⁵ trajectories", "bismut euler", "bismut euler", 0, 1.7, (("trajectories", 100_000),), (("trajectories", 100_000),)
+        "64 points, pair energy of one's own, one core",
+        Side("bismut points", 1, (("count", 64), ("trajectories", 64))),
+        (("OpenMM", Side("OpenMM", 1, (("count", 64),)), 3.0),),
     ),
+    _observers("pendulum", "bismut baoab"),
+    _observers("heavy top", "bismut top"),
+    Goal("two cores, 10⁵ trajectories", Side("bismut euler", 2, LARGE), (("one core", Side("bismut euler", 1, LARGE), 1.85),)),
+    Goal("10⁴ trajectories × 100 steps", Side("bismut euler", 2, (("steps", 100),)), (("long run", Side("bismut euler", 2), 0.5),)),
+)
+
+FIRST = (
+    First("pendulum", "baoab", 4.0),
+    First("heavy top", "top", 4.0),
+    First("free bodies", "bodies", 6.0),
+    First("eight dipoles", "dipoles", 6.0, 8),
 )
 
 
 def contest(goals: tuple[Goal, ...], rounds: int, say) -> list[dict[str, Any]]:
-    """Every goal with both speeds and their ratio. A contestant is measured once for each number of cores."""
-    known: dict[tuple, dict] = {}
-
-    def speed(name: str, cores: int, settings: tuple) -> dict:
-        key = (name, cores, settings)
-        if key not in known:
-            found = known[key] = measured(name, cores, rounds, **dict(settings))
-            what = f"{found['speed'] / 1e6:.2f} M/s" if "speed" in found else f"missing: {found['missing']}"
-            say(f"{name} on {cores} core{'s' if cores > 1 else ''} {dict(settings) or ''}: {what}")
-        return known[key]
-
+    """A row for each goal and peer."""
     rows = []
     for goal in goals:
-        ours = speed(goal.ours, goal.cores or 2, goal.ours_settings)
-        peer = speed(goal.peer, goal.cores or 1, goal.peer_settings)
-        row: dict[str, Any] = {"work": goal.work, "ours": goal.ours, "peer": goal.peer, "cores": goal.cores, "wanted": goal.wanted}
-        row |= {"ours_found": ours, "peer_found": peer}
-        missing = ours.get("missing") or peer.get("missing")
-        row["ratio"] = None if missing else ours["speed"] / peer["speed"]
-        row["missing"] = missing
-        rows.append(row)
+        say(goal.work)
+        ours, *others = measured((goal.ours, *(side for _, side, _ in goal.peers)), rounds)
+        for (peer, _, wanted), theirs in zip(goal.peers, others, strict=True):
+            row = {"work": goal.work, "peer": peer, "wanted": wanted, "at_most": goal.at_most, "ours_found": ours, "peer_found": theirs}
+            row["missing"] = ours.get("missing") or theirs.get("missing")
+            ratio = None if row["missing"] else ours["speed"] / theirs["speed"]
+            row["ratio"], row["reached"] = ratio, ratio is not None and (ratio <= wanted if goal.at_most else ratio >= wanted)
+            rows.append(row)
     return rows
 
 
-def first_results(rows: list[dict[str, Any]]) -> list[tuple[str, float]]:
-    """Seconds to the first result, compiling included, of everything of ours that was measured."""
-    found = {}
-    for row in rows:
-        peer = f"{row['peer']} by vmap" if "vmap" in row["work"] else row["peer"]
-        for name, result in ((row["ours"], row["ours_found"]), (peer, row["peer_found"])):
-            if "first" in result:
-                found.setdefault(name, result["first"])
-    return sorted(found.items())
+def first_results(rounds: int, say) -> list[dict[str, Any]]:
+    rows = []
+    for goal in FIRST:
+        say(f"first result: {goal.work}")
+        took = first.seconds(goal.name, goal.count, rounds)
+        rows.append({"work": goal.work, "seconds": took, "wanted": goal.wanted, "reached": took <= goal.wanted})
+    return rows

@@ -1,6 +1,6 @@
-"""How a speed is measured: the best of several runs, each long enough to time, in a process of its own on so many cores.
+"""How speeds are compared: both sides prepared in processes of their own, then round against round in turn, and the best round of each.
 
-Machines are shared and clocks change, so only what ran in the same minutes is compared, and as a ratio.
+Machines are shared and clocks change, so only what ran in the same minute is compared, and as a ratio.
 """
 
 import json
@@ -9,34 +9,107 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 
 
 class Missing(Exception):
-    """A peer that is not installed here, and what to do about it."""
+    """A contestant that cannot run here, and what to do about it."""
 
 
-def best(work: Callable[[], float], rounds: int) -> float:
-    """The largest number of path-steps per second of so many rounds; work returns its number of path-steps."""
-    fastest = 0.0
-    for _ in range(rounds):
+class Ready(NamedTuple):
+    """A contestant that has compiled and warmed up: a round gives path-steps per second, `facts` go to the JSON."""
+
+    round: Callable[[], float]
+    facts: dict[str, Any]
+
+
+def timed(work: Callable[[], float]) -> Callable[[], float]:
+    """A round of work that returns its number of path-steps."""
+
+    def once() -> float:
         clock = time.perf_counter()
         path_steps = work()
-        fastest = max(fastest, path_steps / (time.perf_counter() - clock))
-    return fastest
+        return path_steps / (time.perf_counter() - clock)
+
+    return once
 
 
-def measured(name: str, cores: int, rounds: int, **settings) -> dict:
-    """What `python -m benchmarks.contest NAME` prints, run on so many cores; {"missing": why} if it cannot run here."""
-    available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
-    if len(available) < cores:
-        return {"missing": f"{cores} cores are not here"}
-    asked = json.dumps({"cores": available[:cores], "rounds": rounds, **settings})
+class Side(NamedTuple):
+    """A contestant by name, on so many cores, with settings."""
+
+    name: str
+    cores: int = 1
+    settings: tuple[tuple[str, Any], ...] = ()
+
+
+class Process:
+    """A contestant in a process of its own, which waits between rounds."""
+
+    def __init__(self, side: Side):
+        available = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+        if len(available) < side.cores:
+            raise Missing(f"{side.cores} cores are not here")
+        asked = json.dumps({"cores": available[-side.cores :], **dict(side.settings)})
+        command = [sys.executable, "-m", "benchmarks.contest", side.name, asked]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment()
+        )
+
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+    def facts(self) -> dict[str, Any]:
+        """What is known once it is ready."""
+        return self._answer()
+
+    def round(self) -> float:
+        assert self._process.stdin is not None
+        self._process.stdin.write("round\n")
+        self._process.stdin.flush()
+        return self._answer()["speed"]
+
+    def _answer(self) -> dict[str, Any]:
+        """The next line of JSON; what a library prints of its own accord is passed over."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith('{"'):
+                answer = json.loads(line)
+                if "missing" in answer:
+                    raise Missing(answer["missing"])
+                return answer
+        _, words = self._process.communicate()
+        raise Missing((words.strip().splitlines() or ["it failed without a word"])[-1])
+
+
+def measured(sides: tuple[Side, ...], rounds: int) -> list[dict[str, Any]]:
+    """Speed and facts of each side, {"missing": why} for one that cannot run. One after the other they get ready, then rounds take turns."""
+    found: list[dict[str, Any]] = []
+    with ExitStack() as stack:
+        ready: list[Process | None] = []
+        for side in sides:
+            try:
+                process = stack.enter_context(Process(side))
+                found.append({"facts": process.facts()["facts"], "rounds": []})
+                ready.append(process)
+            except Missing as problem:
+                found.append({"missing": str(problem)})
+                ready.append(None)
+        for _ in range(rounds):
+            for i, process in enumerate(ready):
+                if process is not None:
+                    found[i]["rounds"].append(process.round())
+    return [{**one, "speed": max(one["rounds"])} if "rounds" in one else one for one in found]
+
+
+def environment() -> dict[str, str]:
+    """For processes of the benchmark: the source of this checkout, and silence of libraries."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "benchmarks.contest", name, asked]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, check=False)
-    if done.returncode:
-        return {"missing": (done.stderr.strip().splitlines() or ["it failed without a word"])[-1]}
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return {**os.environ, "PYTHONPATH": path, "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}

@@ -197,7 +197,8 @@ def test_only_measures_nothing_else(monkeypatch, tmp_path, capsys):
 
     asked = []
     monkeypatch.setattr(benchmark, "contest", lambda goals, rounds, say: asked.extend(goals) or [])
-    for study in ("trajectories", "steps", "bodies", "cores"):
+    monkeypatch.setattr(benchmark, "first_results", lambda *a: pytest.fail("first results were not asked for"))
+    for study in ("trajectories", "steps", "bodies"):
         monkeypatch.setattr(benchmark.scaling, study, lambda *a: pytest.fail("a study of scaling was not asked for"))
     monkeypatch.setattr(sys, "argv", ["benchmarks", "--quick", "--only", "pendulum", "--json", str(tmp_path / "a.json")])
     benchmark.main()

@@ -1,5 +1,6 @@
 """Runs of the command line as they are begun, stopped, doubled and starved."""
 
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,9 @@ from typer.testing import CliRunner
 
 import bismut as bm
 from bismut.cli.main import app
-from bismut.store import open_run, read_run
+from bismut.cli.runs.prepare import Prepared
+from bismut.ensembles.simulate import perform
+from bismut.store import claim, open_run, read_run
 
 ROOT = Path(__file__).parents[2]
 LONG = ("run", "oscillator", "--steps", "100000000", "--every", "20000", "--trajectories", "500", "--observe", "energy", "--out", "a")
@@ -79,17 +82,76 @@ def test_two_runs_into_one_folder(tmp_path):
     assert read_run(tmp_path / "a").provenance["seed"] == kept
 
 
+FULL = ["run", "oscillator", "--steps", "2", "--trajectories", "5000", "--observe", "energy", "--out"]
+
+
 def test_a_disk_that_fills_up_while_computing(mounted, tmp_path, monkeypatch):
     """The numbers are printed, the result is elsewhere and whole, and what was said says where."""
     disk = mounted("size=2m")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    words = ["run", "oscillator", "--steps", "2", "--trajectories", "200000", "--observe", "energy", "--out", str(disk / "a")]
-    found = CliRunner().invoke(app, words)
+    monkeypatch.setattr(Prepared, "simulate", lambda ready: (fill(disk), perform(ready.request()))[1])
+    found = CliRunner().invoke(app, [*FULL, str(disk / "a")])
     assert found.exit_code == 1
     assert "No space left on device" in found.stderr
     (kept,) = tmp_path.glob("bismut-*/a")
     assert f"The result is in {kept} instead" in found.stderr
     assert "energy: " in found.stdout
-    assert read_run(kept).statistics["final"]["q0"].shape == (200_000, 1)
+    assert read_run(kept).statistics["final"]["q0"].shape == (5000, 1)
     assert "steps = 2" in read_run(kept).configuration
+    assert {entry.name for entry in disk.iterdir()} == {"filling"}
+
+
+def test_a_disk_that_is_too_small_is_refused_before_computing(mounted, monkeypatch):
+    monkeypatch.setattr(Prepared, "simulate", lambda ready: pytest.fail("it was computed"))
+    disk = mounted("size=2m")
+    found = CliRunner().invoke(app, [*FULL, str(disk / "a"), "--trajectories", "200000"])
+    assert found.exit_code == 2
+    assert "MB are free" in found.stderr
     assert not list(disk.iterdir())
+
+
+def test_numbers_are_printed_where_no_place_takes_them(mounted, monkeypatch):
+    disk = mounted("size=2m")
+    for name in ("tempfile.gettempdir", "pathlib.Path.cwd", "pathlib.Path.home"):
+        monkeypatch.setattr(name, lambda: str(disk))
+    monkeypatch.setattr(Prepared, "simulate", lambda ready: (fill(disk), perform(ready.request()))[1])
+    found = CliRunner().invoke(app, [*FULL, str(disk / "a")])
+    assert found.exit_code == 1
+    assert "energy: " in found.stdout
+    assert "No other place took it" in found.stderr
+
+
+def fill(disk: Path) -> None:
+    (disk / "filling").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize - 2**14))
+
+
+def test_a_run_without_statistics_is_told_of(tmp_path):
+    """Blocks that a killed run left: `info` says what there is, `plot` that there is nothing to draw."""
+    with claim(tmp_path / "a", asked={"trajectories": 9}) as run:
+        run.commit(0, 0, {"x": np.zeros(2)})
+        run.checkpoint(0, 1, {"x": np.zeros(2)})
+    found = CliRunner().invoke(app, ["info", str(tmp_path / "a")])
+    assert found.exit_code == 0, found.stderr
+    assert "interrupted, 1 blocks committed; 2 parts complete, 1 partial, 0 corrupt" in found.stdout
+    refused = CliRunner().invoke(app, ["plot", str(tmp_path / "a")])
+    assert (refused.exit_code, "holds no" in refused.stderr) == (2, True)
+    (tmp_path / "a" / "blocks" / "0-0.zip").unlink()
+    assert "0-0.zip is missing" in CliRunner().invoke(app, ["info", str(tmp_path / "a")]).stdout
+
+
+def test_info_and_plot_refuse_damage_and_keep_order(tmp_path):
+    """Observers are listed as they were asked for; of a chunk that is gone both commands give the name."""
+    runner, folder = CliRunner(), str(tmp_path / "a")
+    asked = ["zeta={of='q'}", "alpha={of='p'}", "mid={of='energy'}"]
+    options = [word for one in asked for word in ("--observe", one)]
+    found = runner.invoke(app, ["run", "oscillator", "--steps", "3", "--trajectories", "2", *options, "--out", folder])
+    assert found.exit_code == 0, found.stderr
+    told = json.loads(runner.invoke(app, ["info", folder, "--json"]).stdout)
+    assert list(told["statistics"]) == ["zeta", "alpha", "mid", "final", "outcome"]
+    assert list(told["statistics"]["final"]["arrays"]) == ["q0", "p0"]
+    assert (told["state"], told["done"]["trajectories"]) == ("complete", 2)
+    (tmp_path / "a" / "statistics" / "alpha" / "mean" / "c" / "0" / "0").unlink()
+    for command in ("info", "plot"):
+        refused = runner.invoke(app, [command, folder])
+        assert refused.exit_code == 2
+        assert "alpha/mean/c/0/0 is missing" in refused.stderr

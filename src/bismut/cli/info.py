@@ -19,8 +19,15 @@ def info(
     """
     import tomllib
 
-    from bismut.store import read_run
+    from bismut.store import open_run, read_run, verify_data
 
+    if "statistics" not in open_run(run).parts:
+        stored = open_run(run)
+        if as_json:
+            print_json({"folder": run, "state": stored.state, "asked": stored.asked, "done": stored.done, "blocks": len(stored.blocks)})
+        else:
+            print(f"{verify_data(run)}\nno statistics yet")
+        return
     found = read_run(run)
     groups = {name: group.to_dataset() for name, group in found.statistics.children.items()}
     if as_json:

@@ -165,6 +165,7 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
     from dataclasses import replace
 
     from bismut.cli.runs.observed import observed
+    from bismut.ensembles.plan import plan
     from bismut.store import claim_run, write_run
 
     output = ready.document.get("output", {})
@@ -179,6 +180,7 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
         asked={key: ready.document[key] for key in ("trajectories", "steps")},
         overwrite=overwrite,
         numbered="folder" not in output,
+        need=plan(ready.request()).disk,
     ) as claimed:
         clock = time.perf_counter()
         result = ready.simulate()
@@ -193,9 +195,10 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
         )
     else:
         print(result)
-        print(f"\nkept in {folder} ({seconds:.1f} s).  bismut info {folder}   bismut plot {folder}")
+        if folder is not None:
+            print(f"\nkept in {folder} ({seconds:.1f} s).  bismut info {folder}   bismut plot {folder}")
     if problem:
-        print(f"bismut: {problem} The result is in {folder} instead.", file=sys.stderr)
+        print(f"bismut: {problem} {f'The result is in {folder} instead.' if folder else 'No other place took it.'}", file=sys.stderr)
     if outcome.interrupted:
         raise typer.Exit(INTERRUPTED)
     if not outcome.ok or problem:

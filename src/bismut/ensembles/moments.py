@@ -27,8 +27,11 @@ def gather(values, counted: np.ndarray | None = None, axis: int = 0) -> Moments:
     values = np.asarray(values, float)
     # Trajectories last and close together: a row is summed in pairs, the same way whatever is beside it.
     values = np.ascontiguousarray(np.moveaxis(values, axis, -1))
-    if counted is None or counted.all():
-        return _whole(values)
+    with np.errstate(over="ignore", invalid="ignore"):  # of a trajectory about to fail; infinity says so
+        return _whole(values) if counted is None or counted.all() else _some(values, counted, axis)
+
+
+def _some(values: np.ndarray, counted: np.ndarray, axis: int) -> Moments:
     weight = counted.reshape(*counted.shape[:axis], *[1] * (values.ndim - counted.ndim), counted.shape[axis])
     n = np.broadcast_to(weight.sum(-1), values.shape[:-1])
     safe = np.where(weight, values, 0.0)

@@ -63,13 +63,13 @@ def claim(
         return _begun(_fresh(path), documents, asked)
 
 
-def claim_numbered(path: str | Path, documents: Mapping[str, str] | None = None, **asked: Any) -> Run:
+def claim_numbered(path: str | Path, documents: Mapping[str, str] | None = None, *, asked: Mapping[str, Any] | None = None, need: int = 0) -> Run:
     """The folder itself if nothing is there, else the first of name-2, name-3, ... that can be had."""
     path, number = Path(path), 1
     while True:
         chosen = path if number == 1 else path.with_name(f"{path.name}-{number}")
         try:
-            return claim(chosen, documents, **asked)
+            return claim(chosen, documents, asked=asked, need=need)
         except StoreError:
             if not chosen.exists():  # nobody has it, so it is not for its name that it was refused
                 raise

@@ -24,7 +24,9 @@ _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 def write_all(place: Path, contents: Contents) -> dict[str, Seal]:
     """Write files to a place that does not exist yet, and sync them and their folders."""
     seals, files, folders = {}, [], {place.parent}
-    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.parent.is_dir():
+        place.parent.mkdir()
+        folders.add(place.parent.parent)
     for key, data in contents:
         file = place / key if key else place
         if key:

@@ -86,13 +86,14 @@ class StoredRun:
 
     def block(self, variant: int, block: int) -> dict[str, Any]:
         """The arrays of a committed block."""
-        return self._unpacked(packed(BLOCKS, variant, block))
+        return self.unpacked(packed(BLOCKS, variant, block))
 
     def checkpoint(self, variant: int, block: int) -> dict[str, Any]:
         """The arrays of the last checkpoint of a block in progress."""
-        return self._unpacked(packed(CHECKPOINTS, variant, block))
+        return self.unpacked(packed(CHECKPOINTS, variant, block))
 
-    def _unpacked(self, place: str) -> dict[str, Any]:
+    def unpacked(self, place: str) -> dict[str, Any]:
+        """The arrays of a packed place."""
         return unpack(self.read(place), str(self.folder / place))
 
     def text(self, place: str, default: str | None = None) -> str:
@@ -157,7 +158,8 @@ def peek(path: str | Path) -> StoredRun:
     """Like open_run; but a manifest that is altered is read as far as it can be trusted."""
     folder = location(Path(path))
     if not folder.is_dir() or not (folder / MANIFEST).is_file():
-        raise StoreError(f"There is no result or run at {path}: a folder with {MANIFEST} was wanted, as bismut.save and `bismut run` write it.")
+        old = " It may be one of an earlier version, which had no checksums." if (folder / "provenance.json").exists() else ""
+        raise StoreError(f"There is no result or run at {path}: a folder with {MANIFEST} was wanted, as bismut.save and `bismut run` write it.{old}")
     manifest = Manifest.read(folder)
     first: Mapping[str, Any] = manifest.entries[0] if manifest.entries else {}
     if manifest.entries and first.get("schema") != SCHEMA:

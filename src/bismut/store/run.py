@@ -20,7 +20,7 @@ from bismut.store.arrays import Group, encode
 from bismut.store.files import Contents, remove, sync, told, write_all
 from bismut.store.layout import BLOCKS, CHECKPOINTS, STATISTICS, packed, remove_run, settle, staged
 from bismut.store.lock import Lock
-from bismut.store.manifest import Manifest
+from bismut.store.manifest import MANIFEST, Manifest
 from bismut.store.packing import pack
 from bismut.store.reading import STATES, StoredRun, aside
 from bismut.store.signals import held
@@ -74,9 +74,10 @@ class Run:
         with held():
             said = {"state": state, "run_record": dict(record or {})} | ({} if done is None else {"done": dict(done)})
             self.keep(documents or {}, results, **said)
-            if self._replaced is not None and self.folder == self.path:
+            old = aside(self.path, "old")
+            if (old / MANIFEST).is_file() or self._replaced is not None:  # of this replacement, or of one whose process was killed
                 with contextlib.suppress(OSError):  # the new run is whole; what is left of the old one goes with the next claim
-                    remove_run(aside(self.path, "old"))
+                    remove_run(old)
             self.close()
         return self.folder
 
@@ -112,8 +113,9 @@ class Run:
                 for place in written:
                     remove(place)  # of somebody who was killed in the middle
                 seals = {place: write_all(staged(self.folder, place, number), contents) for place, contents in places.items()}
-                sync(self.folder)
                 self._manifest.append({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **entry, "places": seals})
+                if number == 0:
+                    sync(self.folder)  # the name of the manifest
             except BaseException:
                 for place in written:
                     remove(place)

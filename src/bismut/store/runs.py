@@ -40,14 +40,16 @@ class RunFolder:
         return f"RunFolder({str(self.folder)!r}, {self.stored}, observed {', '.join(map(str, self.statistics.children))})"
 
 
-def claim_run(folder: Path, *, configuration: str, model: str | None, asked: Mapping[str, Any], overwrite: bool, numbered: bool) -> Run:
+def claim_run(folder: Path, *, configuration: str, model: str | None, asked: Mapping[str, Any], overwrite: bool, numbered: bool, need: int) -> Run:
     """Claim the folder of a run, before it is computed; with `numbered` the first free one of name, name-2, ..."""
     documents = {CONFIGURATION: configuration} | ({} if model is None else {MODEL: model})
-    return claim_numbered(folder, documents, asked=asked) if numbered else claim(folder, documents, asked=asked, overwrite=overwrite)
+    if numbered:
+        return claim_numbered(folder, documents, asked=asked, need=need)
+    return claim(folder, documents, asked=asked, overwrite=overwrite, need=need)
 
 
-def write_run(run: Run, result: Result, said: dict[str, Any]) -> tuple[Path, str]:
-    """Commit the result of a claimed run. Returns where it is, and what went wrong if it had to go elsewhere."""
+def write_run(run: Run, result: Result, said: dict[str, Any]) -> tuple[Path | None, str]:
+    """Commit the result of a claimed run. Returns where it is, if anywhere, and what went wrong if that is not its own place."""
     said = said | {"versions": {"python": platform.python_version(), **versions()}}
     stored = run.stored
     documents = {name: stored.text(name) for name in (CONFIGURATION, MODEL) if name in stored.parts}
@@ -59,7 +61,10 @@ def write_run(run: Run, result: Result, said: dict[str, Any]) -> tuple[Path, str
             with claim(other, documents, asked=asked_of(result)) as second:
                 return keep_result(second, result, said)
 
-        return elsewhere(run.path, problem, again), str(problem)
+        try:
+            return elsewhere(run.path, problem, again), str(problem)
+        except WriteError:  # no room anywhere: the numbers can still be printed
+            return None, str(problem)
 
 
 def read_run(folder: str | Path) -> RunFolder:

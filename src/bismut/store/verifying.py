@@ -59,7 +59,7 @@ def problems_of(run: StoredRun, place: str) -> tuple[str, ...]:
         if place == STATISTICS:
             values_of(run.results())
         elif place.startswith((f"{BLOCKS}/", f"{CHECKPOINTS}/")):
-            run._unpacked(place)
+            run.unpacked(place)
     except StoreError as problem:
         found.append(str(problem))
     return tuple(found)
