@@ -1,11 +1,13 @@
 """Double precision; every shape in a signature checked while the tests run; compiled programs kept between runs."""
 
+import gc
 import os
 from pathlib import Path
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import jax
+import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
@@ -18,3 +20,16 @@ install_import_hook([f"bismut.{room}" for room in ROOMS], "beartype.beartype")
 
 settings.register_profile("laws", derandomize=True, deadline=None, max_examples=6)
 settings.load_profile("laws")
+
+
+_MUCH = 3 * 2**30  # bytes of a process beyond which compiled programs are forgotten
+
+
+@pytest.fixture(autouse=True, scope="module")
+def bounded_memory():
+    """Thousands of compiled programs do not fit into memory together."""
+    yield
+    pages = Path("/proc/self/statm")
+    if pages.exists() and int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > _MUCH:
+        jax.clear_caches()
+        gc.collect()

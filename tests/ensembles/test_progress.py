@@ -3,6 +3,9 @@
 import sys
 from types import SimpleNamespace
 
+import jax.numpy as jnp
+
+import bismut as bm
 from bismut.ensembles import progress
 from bismut.ensembles.progress import Lines, Progress
 
@@ -33,3 +36,11 @@ def test_a_notebook_writes_over_one_line_and_cleans_up(capsys, monkeypatch):
     assert "\n" not in told
     assert " 50%" in told
     assert told.endswith(" \r")
+
+
+def test_progress_beside_paths_tells_of_what_is_recorded(capsys):
+    """The newest mean is that of a recorded observable, whoever else watches."""
+    scheme = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), potential=lambda q: q @ q))
+    start = scheme.start(jnp.ones(1), velocity=jnp.zeros(1))
+    observe = {"kept": bm.paths([0, 1]), "energy": bm.energy}
+    assert bm.simulate(scheme, start, step=0.1, steps=40, trajectories=4, observe=observe, every=1, progress=True).outcome.ok

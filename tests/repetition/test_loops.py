@@ -165,6 +165,13 @@ def test_what_an_item_hands_on_goes_around_the_loop():
     assert not loops(lambda x: each(lambda x: x, x), X)
 
 
+def test_a_result_may_be_a_number_that_no_item_knows_of():
+    """As where a rotation turns no disk but by an angle that is the same for all."""
+    sine, one = jax.jit(lambda x: each(lambda x: (jnp.sin(x), 1.0), x))(X)
+    np.testing.assert_array_equal(sine, jnp.sin(X))
+    np.testing.assert_array_equal(one, np.ones(COUNT))
+
+
 def test_numbers_that_are_the_same_for_all_are_no_operands():
     known, traced = np.tile([1.0, 2.0, 3.0], (COUNT, 1)), jnp.linspace(0, 1, COUNT)
     (loop,) = loops(lambda x, y: each(lambda x, k, x_again, y: x @ k + x_again @ x + y, x, known, x, y), X, traced)

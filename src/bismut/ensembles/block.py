@@ -19,7 +19,7 @@ import numpy as np
 from bismut.engines.engine import Batch, Course
 from bismut.ensembles.checks import many_starts
 from bismut.ensembles.failing import residuals
-from bismut.ensembles.moments import Moments
+from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Ended, Seen, Watcher
 from bismut.ensembles.outcome import Failure
 from bismut.ensembles.request import Request
@@ -169,8 +169,8 @@ class _Walk:
                 self.failures.append(Failure(int(self.trajectories[i]), int(k), self.course.time(int(k)), float(residual)))
 
     def _newest(self) -> Any:
-        tallies = (desk.tally[-1] for desk in self.desks if isinstance(desk.tally, list) and desk.tally)
-        return next((tally for tally in tallies if isinstance(tally, Moments)), None)
+        """The moments of the last portion that somebody recorded."""
+        return next((desk.tally[-1] for desk in self.desks if isinstance(desk.watcher, Records) and desk.tally), None)
 
     def _result(self, batch: Batch, done: int) -> BlockResult:
         request, failed = self.request, self._failed(batch)

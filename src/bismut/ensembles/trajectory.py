@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, one_start
+from bismut.ensembles.following import follow
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.errors import DomainError
 from bismut.flows import Solve, kernel
@@ -104,8 +105,14 @@ def trajectory(
     state = one_start(start, path, trajectory, check_start(scheme, start))
     dtype = scheme.system.dtype
     h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)
+    times = begin + h * every * jnp.arange(steps // every + 1)
+    if not traced((scheme, state, path, trajectory, h, begin)):
+        found = follow(scheme, state, path, int(trajectory), float(h), float(begin), steps // every, every)
+        if found is not None:
+            states = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[None], jnp.asarray(b)]), state, found.states)
+            return Trajectory(times, states, jax.tree.map(jnp.asarray, found.solve), trajectory, h, jnp.asarray(found.failed))
     states, solve, failed = _run(scheme, state, path, words(trajectory), h, begin, steps // every, every)
-    return Trajectory(begin + h * every * jnp.arange(steps // every + 1), states, solve, trajectory, h, failed)
+    return Trajectory(times, states, solve, trajectory, h, failed)
 
 
 @compiled

@@ -14,7 +14,7 @@ what its derivatives depend on:
     Newton     otherwise, on all components at once
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -151,7 +151,7 @@ class Variational(eqx.Module):
         return not depends(lambda v: S(q, q, v), zero) and not depends(lambda q1: jax.grad(S)(q, q1, zero), q)
 
 
-def drift(action: Action, q: Point, p: Velocity, h, t) -> tuple[Point, Velocity, Array, Array, Array]:
+def drift(action: Action, q: Point, p: Velocity, h, t) -> tuple[Point, Velocity, Any, Any, Any]:
     """The step of a piece that moves freely, L = T(v): (q1, p1), and how it was solved."""
     system, space = action.system, action.space
     target = space.flatten(p)

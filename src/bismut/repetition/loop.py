@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Literal, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters.partial_eval import dce_jaxpr
 
@@ -149,7 +149,8 @@ def loop(
     marks = tuple(len(hoisted) + i for i, mark in enumerate(linear) if mark)
     # What an item only hands on does not go through the loop.
     items = dict(zip(layout.arguments(closed.jaxpr.invars)[3], own, strict=True))
-    passed = [items.get(v) if mark else None for v, mark in zip(closed.jaxpr.outvars, _own(layout, closed), strict=True)]
+    returned = zip(closed.jaxpr.outvars, _own(layout, closed), strict=True)
+    passed = [items.get(v) if mark and not isinstance(v, Literal) else None for v, mark in returned]
     if any(x is not None for x in passed):
         work = [v for v, x in zip(closed.jaxpr.outvars, passed, strict=True) if x is None]
         closed = ClosedJaxpr(closed.jaxpr.replace(outvars=work, debug_info=closed.jaxpr.debug_info.with_unknown_names()), closed.consts)

@@ -13,10 +13,12 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from bismut.engines.native.arithmetic import somewhere
-from bismut.engines.native.field import Array, Field, Stored, allocate, array_level, entry, fill, stored
+from bismut.engines.native.field import Array, Field, Stored, allocate, array_level, entry, fill, lanes, stored
 from bismut.engines.native.frame import Scope, Variable
 from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, first_of, value_of
 from bismut.engines.native.walk import rule, run
+
+SHORT = 5  # rounds up to which a loop over rows is written out
 
 
 class Held:
@@ -180,6 +182,8 @@ def _scan(scope: Scope, equation, inputs):
     p = equation.params
     length, body, back = p["length"], p["jaxpr"], p["reverse"]
     nc, nk = p["num_consts"], p["num_carry"]
+    if length <= SHORT and all(not isinstance(x, Field) for x in inputs):
+        return _written_out(scope, equation, inputs)
     inputs = [_ready(scope, x) for x in inputs]
     shared, start, rows = inputs[:nc], inputs[nc : nc + nk], [stored(scope, x) if x.shape[0] else x for x in inputs[nc + nk :]]
     held = [Held(scope, v.aval, v.aval.size > scope.small or isinstance(x, Field), OWN) for v, x in zip(body.jaxpr.outvars[:nk], start, strict=True)]
@@ -193,6 +197,21 @@ def _scan(scope: Scope, equation, inputs):
             fill(inner, target.part(inner, k), x)
         replace(inner, held, out[:nk])
     return [*(h.settled(scope) for h in held), *kept]
+
+
+def _written_out(scope: Scope, equation, inputs: list[np.ndarray]) -> list[Array]:
+    """A short loop without the loop: what is known of its rows is folded."""
+    p = equation.params
+    nc, nk, body = p["num_consts"], p["num_carry"], p["jaxpr"]
+    shared, carry, rows = inputs[:nc], inputs[nc : nc + nk], inputs[nc + nk :]
+    kept: list[list] = [[] for _ in equation.outvars[nk:]]
+    for k in reversed(range(p["length"])) if p["reverse"] else range(p["length"]):
+        row = [x[k] if isinstance(x[k], np.ndarray) else array_of([x[k]], ()) for x in rows]
+        out = run(scope, body, [*shared, *carry, *row])
+        carry = out[:nk]
+        for values, x in zip(kept, out[nk:], strict=True):
+            values.append(lanes(scope, x))
+    return [*carry, *(np.stack(values[::-1] if p["reverse"] else values) for values in kept)]
 
 
 def row_of(scope: Scope, x: Stored, k: Any) -> Array:

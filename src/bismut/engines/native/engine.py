@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.core import Tracer
 from llvmlite import ir
 
 from bismut.engines.engine import Batch, Course, Task
@@ -73,6 +74,8 @@ def write(task: Task, width: int) -> Written | str:
     missing = sorted(set().union(*(unknown(part.jaxpr) for part in closed)))
     if missing:
         return f"there is no machine code for {', '.join(missing)}"
+    if any(isinstance(value, Tracer) for part in closed for value in part.jaxpr.consts):
+        return "a function closes over a number that JAX traces"
     module, common = ir.Module(), (width, fuses(), np.dtype(task.dtype))
     try:
         frames = [
