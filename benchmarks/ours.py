@@ -59,10 +59,10 @@ def top() -> tuple:
 
 
 def dipoles(count: int) -> tuple:
-    """Interacting magnetic bodies with soft cores in a bath."""
+    """Interacting magnetic bodies with soft cores in a bath; OBABO has one force and one drift a step, as LAMMPS has."""
     potential = bm.dipoles(jnp.array([0.0, 0.0, 1.0])) + bm.soft_spheres(strength=10.0)
     system = bm.rigid_bodies(mass=np.ones(count), inertia=np.tile([1.0, 1.5, 2.0], (count, 1)), potential=potential)
-    scheme = bm.Langevin(system, temperature=1.0, friction=1.0)
+    scheme = bm.Langevin(system, temperature=1.0, friction=1.0, splitting=bm.OBABO)
     return scheme, scheme.start((lattice(count), np.tile(np.eye(3), (count, 1, 1))), temperature=1.0), 0.005
 
 

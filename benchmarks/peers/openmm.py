@@ -34,7 +34,7 @@ def _running(mm, count: int, platform: str) -> Ready:
     steps = 2000
 
     def work() -> float:
-        integrator.step(steps)
+        context.getIntegrator().step(steps)
         return float(count) * steps
 
     work()

@@ -1,5 +1,6 @@
 """Nothing is compiled again when only numbers change."""
 
+import jax
 import jax.numpy as jnp
 
 import bismut as bm
@@ -25,3 +26,16 @@ def test_numbers_compile_nothing():
     other = run({"k": 2.0, "s": 0.1}, step=0.05, steps=33, seed=2, every=7)
     assert compilations() == compiled
     assert float(first.energy.mean[-1]) != float(other.energy.mean[-1])
+
+
+def test_a_start_is_tried_once(monkeypatch):
+    """Whether ∂L/∂v = p can be solved at a start is found once for each start, not for each run."""
+    system = bm.System(bm.SO3(), lambda R, w: 0.5 * w @ (jnp.array([1.0, 2.0, 3.0]) * w) - R[2, 2])
+    scheme, tried = bm.VariationalEuler(system), []
+    solve = bm.System.velocity
+    seen = lambda self, q, *rest: (tried.append(1) if not isinstance(q, jax.core.Tracer) else None) or solve(self, q, *rest)
+    monkeypatch.setattr(bm.System, "velocity", seen)
+    for spin in (1.0, 1.0, 2.0):
+        start = scheme.start(jnp.eye(3), velocity=jnp.array([0.3, 0.2, spin]))
+        bm.simulate(scheme, start, step=0.01, steps=2, trajectories=2, seed=1)
+    assert len(tried) == 2

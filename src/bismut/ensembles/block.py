@@ -99,6 +99,8 @@ class _Walk:
         batch = self.program.watch(self.course, self.numbers, batch)
         due = tuple(bool(every) and watcher.sees_start for watcher, every in zip(self.watchers, self.every, strict=True))
         batch = self._look(batch, due, 0)
+        for desk in self.desks:
+            desk.clear()  # the start by itself, so that calls give whole portions, which need no copy
         batch, done = self._go(batch, request.steps, watched=True)
         late = tuple(bool(every) and watcher.records and done % every != 0 for watcher, every in zip(self.watchers, self.every, strict=True))
         if any(late):
@@ -138,7 +140,8 @@ class _Walk:
             return 1, min(budget, left)
         if done % tick or tick > min(left, budget):
             return 1, min(tick - done % tick, left, budget)
-        return max(1, min(budget // tick, left // tick, self.most)), tick
+        # Up to the end of a portion: one that comes whole needs no copy.
+        return max(1, min(budget // tick, left // tick, self.most - done // tick % self.most)), tick
 
     def _look(self, batch: Batch, due: tuple[bool, ...], done: int) -> Batch:
         batch, rows = self.program.look(self.course, self.numbers, batch, due)

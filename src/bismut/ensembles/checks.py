@@ -14,7 +14,7 @@ from bismut.ensembles.result import RESERVED
 from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Index, Wiener, words
-from bismut.programs import compiled
+from bismut.programs import Memory, compiled, key, split
 from bismut.spaces import Point
 from bismut.tracing import traced
 
@@ -178,9 +178,16 @@ def _draw(start: Maxwell, path: Wiener, index: Index, q: Point, axis: int | None
     return spread(index, q)
 
 
+_REGULAR = Memory(64)
+
+
 def _check_regular(scheme: Scheme, start: State, batch: tuple[int, ...]) -> None:
-    """Refuse a start at which the Legendre transform cannot be inverted."""
+    """Refuse a start at which the Legendre transform cannot be inverted. It is solved without compiling, 0.1 s, so what came out is remembered."""
     one = jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], start)
-    velocity = scheme.system.velocity(one.q, one.p)
-    if not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(velocity)):
+    numbers = tuple(np.asarray(number).tobytes() for number in split((scheme.system, one))[0])
+
+    def solvable() -> bool:
+        return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(scheme.system.velocity(one.q, one.p)))
+
+    if not _REGULAR.get((key((scheme.system, one)), numbers), solvable):
         raise DegenerateError("∂L/∂v = p has no solution at the start: the Lagrangian is degenerate there, or the momentum lies outside its range.")

@@ -26,7 +26,8 @@ _FEW = 30  # effective samples below which an error from one or few trajectories
 
 
 class Blocking:
-    """Block means of every trajectory, level by level, relative to its first sample; in double precision, whatever the run computes with."""
+    """Sums over blocks of 2^l samples of every trajectory, level by level, relative to its first sample; in double precision, whatever the run
+    computes with. Sums and not means: a factor of two is exact, and is put in at the end."""
 
     def __init__(self):
         self.count, self.first = 0, np.zeros(0)
@@ -46,15 +47,24 @@ class Blocking:
                 self.waiting.append(None)
                 self.total.append(np.zeros(x.shape[1:]))
                 self.square.append(np.zeros(x.shape[1:]))
+            flat = x.reshape(len(x), -1)
             self.total[level] += x.sum(0)
-            self.square[level] += np.einsum("k...,k...->...", x, x)
-            before = self.waiting[level]
-            x = x if before is None else np.concatenate([before[None], x])
-            self.waiting[level] = x[-1].copy() if len(x) % 2 else None
-            pairs = x[: len(x) // 2 * 2]
+            self.square[level] += np.einsum("kn,kn->n", flat, flat).reshape(x.shape[1:])
+            x = self._paired(level, x)
             level += 1
-            x = np.add(pairs[::2], pairs[1::2], out=scratch((len(pairs) // 2, *x.shape[1:]), which=level % 2))
-            x *= 0.5
+
+    def _paired(self, level: int, x: np.ndarray) -> np.ndarray:
+        """Sums of two that follow each other, the one that waited included; who is left over waits."""
+        waited = self.waiting[level]
+        alone = 0 if waited is None else 1
+        pairs = scratch(((len(x) + alone) // 2, *x.shape[1:]), which=(level + 1) % 2)
+        if waited is not None:
+            np.add(waited, x[0], out=pairs[0])
+        rest = x[alone:]
+        self.waiting[level] = rest[-1].copy() if len(rest) % 2 else None
+        even = rest[: len(rest) // 2 * 2]
+        np.add(even[::2], even[1::2], out=pairs[alone:])
+        return pairs
 
 
 class Averages(NamedTuple):
@@ -77,8 +87,10 @@ class TimeAverage(Measuring):
         return tally
 
     def close(self, tally: Blocking, memory, ended):
-        number = [tally.count >> level for level in range(len(tally.total))]
-        within = [np.maximum(s / n - (t / n) ** 2, 0.0) for s, t, n in zip(tally.square, tally.total, number, strict=True)]
+        within = []
+        for level, (total, square) in enumerate(zip(tally.total, tally.square, strict=True)):
+            blocks, length = tally.count >> level, 2.0**level
+            within.append(np.maximum(square / length**2 / blocks - (total / length / blocks) ** 2, 0.0))
         mean = tally.first + tally.total[0] / tally.count
         return Averages(np.asarray(tally.count), moments.gather(mean, ended.finished), moments.gather(np.stack(within, 1), ended.finished))
 
