@@ -17,7 +17,7 @@ from llvmlite import ir
 
 from bismut.engines.engine import Batch, Course, Task
 from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
-from bismut.engines.native.loops import write_advance, write_begin, write_watch
+from bismut.engines.native.loops import operations, write_advance, write_begin, write_watch
 from bismut.engines.native.target import Machine, fuses, processor
 from bismut.engines.native.tracing import Jaxprs, trace
 from bismut.engines.native.walk import Refused, unknown
@@ -27,7 +27,8 @@ PADDED = 16  # trajectories are filled up to a multiple of the widest vector
 
 
 class Native:
-    """Steps as machine code through LLVM, for the processor at hand; `width` trajectories side by side, by default those of a wide register."""
+    """Steps as machine code through LLVM, for the processor at hand; `width` trajectories side by side, by default those of a wide register;
+    steps of more than `longest` scalar operations are refused."""
 
     name = "native"
 
@@ -35,8 +36,8 @@ class Native:
     def machine(self) -> str:
         return processor()
 
-    def __init__(self, width: int | None = None):
-        self._width = width
+    def __init__(self, width: int | None = None, longest: int | None = None):
+        self._width, self._longest = width, longest
         self._last: tuple[Task, Written | str] | None = None
         self._lock = threading.Lock()
 
@@ -55,7 +56,7 @@ class Native:
         """The code of a task, or why there is none. Whoever asks first for the one is likely to ask for the other."""
         with self._lock:
             if self._last is None or self._last[0] is not task:
-                self._last = (task, write(task, self._width or WIDTHS[np.dtype(task.dtype).name]))
+                self._last = (task, write(task, self._width or WIDTHS[np.dtype(task.dtype).name], self._longest))
             return self._last[1]
 
 
@@ -68,8 +69,11 @@ class Written(NamedTuple):
     width: int
 
 
-def write(task: Task, width: int) -> Written | str:
+def write(task: Task, width: int, longest: int | None = None) -> Written | str:
     jaxprs = trace(task)
+    length = operations(jaxprs.step.jaxpr.jaxpr)
+    if longest is not None and length > longest:
+        return f"its step has {length} operations, more than {longest}"
     closed = [jaxprs.begin, jaxprs.step, jaxprs.draw, *(part for pair in jaxprs.watches for part in pair)]
     missing = sorted(set().union(*(unknown(part.jaxpr) for part in closed)))
     if missing:
