@@ -204,3 +204,16 @@ def test_only_measures_nothing_else(monkeypatch, tmp_path, capsys):
     benchmark.main()
     assert {"pendulum" in goal.work for goal in asked} == {True}
     assert "written to" in capsys.readouterr().out
+
+
+def test_info_marks_numbers_over_survivors(bismut, tmp_path):
+    model = tmp_path / "away.py"
+    model.write_text(
+        "import bismut as bm, jax.numpy as jnp\n"
+        "def system():\n    return bm.mechanical(bm.Euclidean(1), potential=lambda q: -(q[0] ** 4), noise=lambda q: 0.7 * q)\n"
+        "def start(scheme):\n    return scheme.start(jnp.array([0.3]), velocity=jnp.zeros(1))\n"
+    )
+    bismut("run", f"{model}:system", "--step", "0.1", "--steps", "60", "--trajectories", "8", "--out", str(tmp_path / "run"))
+    line = next(line for line in bismut("info", str(tmp_path / "run")).stdout.splitlines() if line.startswith("  energy:"))
+    assert "⚠ over" in line
+    assert "failed" in line

@@ -127,7 +127,7 @@ def group(result: Result) -> Group:
     observed = {}
     for name, report in result.observables.items():
         arrays, attributes = group_of(report.dataset())
-        observed[name] = Group(arrays, {**attributes, "words": report.words})
+        observed[name] = Group(arrays, {**attributes, "words": report.line})
     attributes = {
         "bismut_schema": SCHEMA,
         "provenance": plain_json(asdict(result.provenance)),

@@ -79,9 +79,14 @@ class Report:
         """The report with whom it is over."""
         return Report(self.name, self.variables, self.coordinates, self.words, population)
 
-    def __repr__(self):
+    @property
+    def line(self) -> str:
+        """What was found, in words, with the mark of its population."""
         mark = f"  {self.population}" if self.population is not None and str(self.population) else ""
-        return f"{self.name}: {self.words or ', '.join(self.variables)}{mark}"
+        return f"{self.words or ', '.join(self.variables)}{mark}"
+
+    def __repr__(self):
+        return f"{self.name}: {self.line}"
 
     def _repr_html_(self) -> str:
         rows = [
