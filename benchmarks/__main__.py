@@ -49,15 +49,16 @@ def main() -> None:
 
 
 def _print_goals(rows: list[dict]) -> None:
-    """Speeds in millions of path-steps, or body-steps, a second; of observers, the time with over the time without."""
-    print(f"\n{'work':46} {'ours M/s':>9} {'peer M/s':>9}  {'peer':16} {'ratio':>7}    goal")
+    """Speeds in millions of path-steps, or body-steps, a second; of observers, the time with over the time without. `per cpu` is the ratio for a
+    second of processor time instead of one of the clock: where the two differ, others were using the machine, or a side lets cores wait."""
+    print(f"\n{'work':46} {'ours M/s':>9} {'peer M/s':>9}  {'peer':16} {'ratio':>7} {'per cpu':>8}    goal")
     for row in rows:
         if row["missing"]:
             print(f"{row['work']:46} {'':9} {'':9}  {row['peer']:16} missing: {row['missing'][:60]}")
             continue
         speeds = [row[side]["speed"] / 1e6 for side in ("ours_found", "peer_found")]
         goal = f"{'≤' if row['at_most'] else '≥'} {row['wanted']:g}" + ("" if row["reached"] else "  short")
-        print(f"{row['work']:46} {speeds[0]:9.3f} {speeds[1]:9.3f}  {row['peer']:16} {row['ratio']:7.2f}    {goal}", flush=True)
+        print(f"{row['work']:46} {speeds[0]:9.3f} {speeds[1]:9.3f}  {row['peer']:16} {row['ratio']:7.2f} {row['effort']:8.2f}    {goal}", flush=True)
 
 
 def _print_first(rows: list[dict]) -> None:

@@ -5,7 +5,9 @@ It prints a line of JSON when it is ready, and one for each line that it reads.
 
 import json
 import os
+import resource
 import sys
+import time
 
 
 def main() -> None:
@@ -25,7 +27,15 @@ def main() -> None:
         return
     _say({"facts": ready.facts})
     for _ in sys.stdin:
-        _say({"speed": ready.round()})
+        clock, used = time.perf_counter(), _used()
+        speed = ready.round()
+        shared = (time.perf_counter() - clock) / (_used() - used)
+        _say({"speed": speed, "effort": speed * shared})
+
+
+def _used() -> float:
+    """Seconds of processors that this process and its children have had: on a busy machine less than have passed."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def _say(answer: dict) -> None:

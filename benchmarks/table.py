@@ -87,6 +87,7 @@ def contest(goals: tuple[Goal, ...], rounds: int, say) -> list[dict[str, Any]]:
             row["missing"] = ours.get("missing") or theirs.get("missing")
             ratio = None if row["missing"] else ours["speed"] / theirs["speed"]
             row["ratio"], row["reached"] = ratio, ratio is not None and (ratio <= wanted if goal.at_most else ratio >= wanted)
+            row["effort"] = None if row["missing"] else ours["effort"] / theirs["effort"]
             rows.append(row)
     return rows
 

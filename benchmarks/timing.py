@@ -70,11 +70,12 @@ class Process:
         """What is known once it is ready."""
         return self._answer()
 
-    def round(self) -> float:
+    def round(self) -> dict[str, float]:
+        """Path-steps per second: `speed` by the clock, `effort` by the processor time that was had."""
         assert self._process.stdin is not None
         self._process.stdin.write("round\n")
         self._process.stdin.flush()
-        return self._answer()["speed"]
+        return self._answer()
 
     def _answer(self) -> dict[str, Any]:
         """The next line of JSON; what a library prints of its own accord is passed over."""
@@ -106,7 +107,8 @@ def measured(sides: tuple[Side, ...], rounds: int) -> list[dict[str, Any]]:
             for i, process in enumerate(ready):
                 if process is not None:
                     found[i]["rounds"].append(process.round())
-    return [{**one, "speed": max(one["rounds"])} if "rounds" in one else one for one in found]
+    best = lambda rounds: {kind: max(one[kind] for one in rounds) for kind in ("speed", "effort")}
+    return [{**one, **best(one["rounds"])} if "rounds" in one else one for one in found]
 
 
 def environment() -> dict[str, str]:
