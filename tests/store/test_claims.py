@@ -14,7 +14,7 @@ from tests.store import writers
 def contend(path, count: int, numbered: bool) -> list[tuple[str, str]]:
     gate, told = writers.PROCESSES.Barrier(count), writers.PROCESSES.Queue()
     processes = [writers.start(writers.contender, path, gate, told, numbered) for _ in range(count)]
-    answers = [told.get(timeout=30) for _ in processes]
+    answers = [told.get(timeout=300) for _ in processes]
     for process in processes:
         process.join()
     return answers
