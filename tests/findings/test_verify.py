@@ -23,6 +23,7 @@ def test_true_claims_hold():
         "solve",
         "order",
         "strong order",
+        "weak order",
     }
     assert "every claim held" in str(report)
 
