@@ -95,7 +95,11 @@ def differing(jaxpr, inputs: Sequence[bool]) -> list[bool]:
     """Which outputs may differ between trajectories, from which inputs do."""
     own = {v for v, mark in zip(jaxpr.invars, inputs, strict=True) if mark}
     for equation in jaxpr.eqns:
-        if any(not isinstance(v, Literal) and v in own for v in equation.invars):
+        marks = [not isinstance(v, Literal) and v in own for v in equation.invars]
+        if equation.primitive.name in ("jit", "pjit"):
+            after = differing(equation.params["jaxpr"].jaxpr, marks)
+            own.update(v for v, mark in zip(equation.outvars, after, strict=True) if mark)
+        elif any(marks):
             own.update(equation.outvars)
     return [not isinstance(v, Literal) and v in own for v in jaxpr.outvars]
 

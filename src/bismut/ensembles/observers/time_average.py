@@ -29,15 +29,22 @@ _FEW = 30  # effective samples below which an error from one or few trajectories
 
 
 class Blocks(NamedTuple):
-    """Looks so far; at each level the sum of 2^l samples that waits for its neighbour; and Σ (a − b)² over neighbours that have met.
+    """Looks so far; the first sample, from which all are counted; at each level the sum of 2^l samples that waits for its neighbour; and Σ (a − b)²
+    over neighbours that have met.
 
     A sum that finds a neighbour waiting goes one level up with it, as in counting with binary digits, so a look does two additions. Nothing is lost to
     cancellation, in single precision neither: the variance at a level is that one level up plus what neighbours differ by.
     """
 
     count: Any
+    first: Any
     waiting: Any
     apart: sums.Sum
+
+    @classmethod
+    def begun(cls, first: jax.Array) -> "Blocks":
+        levels = jnp.zeros((LEVELS, *first.shape), first.dtype)
+        return cls(jnp.zeros((), jnp.int32), first, levels, sums.zero(levels))
 
     def add(self, x: jax.Array) -> "Blocks":
         at, put = jax.lax.dynamic_index_in_dim, jax.lax.dynamic_update_index_in_dim
@@ -50,8 +57,8 @@ class Blocks(NamedTuple):
             return level + 1, neighbour + x, jax.tree.map(lambda leaf, value: put(leaf, value, level, 0), apart, new)
 
         waits = lambda now: (self.count >> now[0]) & 1 == 1
-        level, x, apart = jax.lax.while_loop(waits, met, (jnp.zeros((), jnp.int32), x, self.apart))
-        return Blocks(self.count + 1, put(self.waiting, x, level, 0), apart)
+        level, x, apart = jax.lax.while_loop(waits, met, (jnp.zeros((), jnp.int32), x - self.first, self.apart))
+        return Blocks(self.count + 1, self.first, put(self.waiting, x, level, 0), apart)
 
     def variances(self, samples: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """The mean of all samples of each trajectory, and the variance of means of 2^l of them, level by level. On the host."""
@@ -65,7 +72,7 @@ class Blocks(NamedTuple):
                 scatter = scatter + (one - total / max(blocks, 1)) ** 2 * (blocks / (blocks + 1))
                 total, blocks = total + one, blocks + 1
             found.append(scatter / blocks / 4.0**level)
-        return total / samples, found[::-1]
+        return self.first + total / samples, found[::-1]
 
 
 class Averages(NamedTuple):
@@ -80,9 +87,7 @@ class TimeAverage(Measuring):
     """The mean over time and trajectories, with its error."""
 
     def begin(self, scheme, state, t):
-        x = self.value(scheme, state, t)
-        levels = jnp.zeros((LEVELS, *x.shape), x.dtype)
-        return Blocks(jnp.zeros((), jnp.int32), levels, sums.zero(levels))
+        return Blocks.begun(self.value(scheme, state, t))
 
     def look(self, memory, scheme, state, t):
         return memory.add(self.value(scheme, state, t)), ()
