@@ -13,18 +13,20 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Literal
+
+from bismut.tracing import traced
 
 Given = list[np.ndarray]
 
 
 def evaluate(function: Callable, *arguments: Any) -> Any:
     """function(*arguments); as JAX does it where something is traced."""
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(arguments)):
+    arguments = jax.tree.map(jnp.asarray, arguments)
+    if traced(arguments):
         return function(*arguments)
     closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
-    if any(isinstance(value, Tracer) for value in closed.consts):
+    if traced(closed.consts):
         return function(*arguments)
     with np.errstate(all="ignore"):
         found = _run(closed, [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)])
