@@ -14,6 +14,7 @@ from bismut.cli.plot import plot
 from bismut.cli.run import run
 from bismut.cli.show import show
 from bismut.cli.terminal import make_readable
+from bismut.cli.verify import verify
 
 app = typer.Typer(
     cls=Commands,
@@ -24,11 +25,12 @@ app = typer.Typer(
   bismut show heavy-top            what one of its systems is
   bismut run heavy-top             run it, and keep its statistics in output/heavy-top
   bismut plot output/heavy-top     draw what was kept
+  bismut verify heavy-top          measure every claim of its scheme
   bismut new my_model.py           begin a model of your own: bismut run my_model.py:system
 
 \b
 Every command has --help with examples.
-Exit codes: 0 fine, 1 failed findings or trajectories, 2 wrong use, 130 interrupted.""",
+Exit codes: 0 fine, 1 failed findings or trajectories, 2 wrong use, 3 undecided findings, 130 interrupted.""",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -41,6 +43,7 @@ for name, command, words in (
     ("run", run, "run a system, and keep what was observed in a folder"),
     ("info", info, "what such a folder holds"),
     ("plot", plot, "pictures of what it holds"),
+    ("verify", verify, "every claim of a scheme, measured"),
     ("check", check, "the mistakes of a run file, or what it would take"),
     ("new", new, "begin a model of your own"),
     ("figure", figure, "the paper's figures and ours"),
