@@ -1,7 +1,7 @@
 """How often is something faultless called faulty? No more often than a report says.
 
-One ensemble of an exact scheme, cut into many small ones: each is judged as a report of its own, against a tolerance of zero, where a test has nothing
-to hide behind. With 200 reports and a stated rate of 5 %, more than 21 alarms happen by chance with probability 1e−3.
+One ensemble of an exact scheme, cut into many small ones: each is judged as a report of its own, against a tolerance of zero, where a test cannot
+hide behind one. With 200 reports and a stated rate of 5 %, more than 21 alarms happen by chance with probability 1e−3.
 """
 
 import jax.numpy as jnp
@@ -25,9 +25,7 @@ def reports():
     kT = 0.7
     system = bm.mechanical(bm.Euclidean(2), mass=[1.0, 2.0], potential=lambda q: 0.5 * q @ q + 0.25 * jnp.sum(q**4) + 0.3 * q[0] * q[1])
     scheme, bath = bm.Langevin(system, kT, rate=1.0, splitting=bm.Metropolised()), Bath(kT, 1.0)
-    found = sample(
-        scheme, jnp.zeros(2), bath, watcher(system, bath), step=0.2, seed=11, budget=60.0, tolerance=1e-9, trajectories=REPORTS * EACH
-    )
+    found = sample(scheme, jnp.zeros(2), bath, watcher(system, bath), step=0.2, seed=11, budget=60.0, tolerance=1e-9, trajectories=REPORTS * EACH)
     known = gibbs.quadrature(system, bath, {"potential": lambda s: system.potential(s.q) / kT}, found.final.q)
     assert known is not None
 

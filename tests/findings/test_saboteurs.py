@@ -75,6 +75,7 @@ def test_a_symmetry_broken_by_a_millionth_is_called_out():
     assert words(0.0).verdict.value == "pass"
 
 
+@pytest.mark.slow
 def test_constraints_left_at_a_tolerance():
     sphere = bm.mechanical(bm.Euclidean(3), potential=lambda q: q[2], constraint=lambda q: jnp.array([q @ q - 1]))
     state = State(jnp.array([1.0, 0.0, 0.0]), jnp.array([0.0, 0.3, 0.2]))
@@ -154,21 +155,22 @@ def well(count=1) -> bm.System:
 
 
 def measured(scheme, q, **more):
-    return equilibrium(scheme, State(q, jnp.zeros(scheme.space.dim)), step=0.1, seed=SEED, budget=3.0, tolerance=0.03, **more)
+    return equilibrium(scheme, State(q, jnp.zeros(scheme.space.dim)), step=0.1, seed=SEED, budget=60.0, tolerance=0.03, **more)
 
 
 def test_a_faultless_bath_passes():
     found = measured(bm.Langevin(well(), KT, 1.0), jnp.zeros(1), observables={"q⁴": lambda s: s.q[0] ** 4})
-    assert set(verdicts(found).values()) <= {"pass", "fact"}
+    assert {law: verdict for law, verdict in verdicts(found).items() if verdict not in ("pass", "fact")} == {}
     assert {"temperature", "kinetic energy (KS)", "kinetic energy (AD)", "configurational temperature", "⟨U⟩/kT", "⟨q⁴⟩"} <= set(verdicts(found))
     assert min(finding.samples for finding in found if finding.law == "temperature") > 20_000
 
 
-@pytest.mark.parametrize("kind", [saboteurs.Hot, saboteurs.Clipped])
+@pytest.mark.parametrize("kind", [saboteurs.Hot, pytest.param(saboteurs.Clipped, marks=pytest.mark.slow)])
 def test_a_bath_at_the_wrong_temperature(kind):
     assert {"temperature", "configurational temperature", "⟨U⟩/kT"} <= failed(measured(kind(well(), KT, 1.0), jnp.zeros(1)))
 
 
+@pytest.mark.slow
 def test_a_gradient_off_by_a_tenth_is_seen_in_equilibrium_too():
     """Momenta know nothing of it, positions do."""
     found = failed(measured(bm.Langevin(saboteurs.with_gradient(1.1), KT, 1.0), jnp.zeros(2)))
@@ -176,11 +178,12 @@ def test_a_gradient_off_by_a_tenth_is_seen_in_equilibrium_too():
     assert not any(law.startswith("temperature") for law in found)
 
 
+@pytest.mark.slow
 def test_rotation_too_cold():
     """0.83 kT in rotation and 1 in translation: equipartition fails, and the axes are named."""
     system = bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 3.0], potential=lambda R: R[2, 2])
     scheme = saboteurs.ColdRotation(system, KT, rate=1.0)
-    found = {f.law: f for f in judged(equilibrium(scheme, State(jnp.eye(3), jnp.zeros(3)), step=0.05, seed=SEED, budget=2.0, tolerance=0.02))}
+    found = {f.law: f for f in judged(equilibrium(scheme, State(jnp.eye(3), jnp.zeros(3)), step=0.05, seed=SEED, budget=60.0, tolerance=0.03))}
     for axis in (1, 2, 3):
         one = found[f"temperature, rotation {axis}"]
         assert one.verdict.value == "fail"

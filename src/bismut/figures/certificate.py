@@ -1,4 +1,4 @@
-"""A report on one page: what was claimed and how it came out, defects against their limits, orders as lines, temperatures, energy, kinetic energies."""
+"""A report on one page: verdicts, defects against their limits, orders as lines, temperatures, energy over time, kinetic energies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def draw(report: Report, file: str | Path | None = None) -> Any:
 def fill(figure: Any, report: Report) -> None:
     """Draw on a figure: the panels for which the report has numbers."""
     panels = [panel for panel in (_defects, _orders, _temperatures, _energy, _kinetic) if panel(None, report)]
-    grid = figure.add_gridspec(2, max(3, -(-(len(panels) + 1) // 2)))
+    grid = figure.add_gridspec(2, 1 + max(2, -(-len(panels) // 2)))
     _verdicts(figure.add_subplot(grid[:, 0]), report)
     places = [(row, column) for row in (0, 1) for column in range(1, grid.ncols)]
     for panel, place in zip(panels, places, strict=False):
@@ -50,7 +50,11 @@ def _verdicts(axes: Any, report: Report) -> None:
 
 def _defects(axes: Any, report: Report) -> bool:
     """Measured over limit, on a logarithmic axis."""
-    found = [f for f in report.findings if f.alarm is None and f.known and np.isfinite(f.limit) and f.limit > 0 and f.measured >= 0 and f.group != "accuracy"]
+    found = [
+        f
+        for f in report.findings
+        if f.alarm is None and f.known and np.isfinite(f.limit) and f.limit > 0 and f.measured >= 0 and f.group != "accuracy"
+    ]
     if axes is None or not found:
         return bool(found)
     ratio = [max(f.measured / f.limit, 1e-7) for f in found]

@@ -2,13 +2,13 @@
 
 from bismut.findings.advice import Advice, advise_step
 from bismut.findings.explain import explain
-from bismut.findings.order import Convergence, convergence, distance, final_states
 from bismut.findings.finding import Finding, Verdict
+from bismut.findings.handwritten import verify_step
+from bismut.findings.order import Convergence, convergence, distance, final_states
 from bismut.findings.report import Report
 from bismut.findings.spaces import check_space
 from bismut.findings.structure import symplectic_defect, symplectic_form, tangent_map, volume_factor
 from bismut.findings.verify import verify
-from bismut.findings.handwritten import verify_step
 
 __all__ = [
     "Advice",

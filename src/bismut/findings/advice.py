@@ -2,8 +2,8 @@
 
     bias(h) = ⟨f⟩_h − ⟨f⟩_0 ≈ c h^r,        the largest h with |bias| ≤ tolerance
 
-Several steps, each with an ensemble of its own at the same physical times; a line through the biases against h^r, weighted by their errors, gives c and
-the limit h → 0, which is compared with what exp(−H/kT) has where that is known. The advice stays on the safe side of the error of c.
+Several steps, each with an ensemble of its own; a line through the averages against h^r, weighted by their errors, gives c and the limit h → 0,
+which is compared with what exp(−H/kT) has where that is known. The advice stays on the safe side of the error of c.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def advise_step(
     state = State(state.q, state.p)
     bath, why = bath_of(scheme, state, step, temperature)
     if bath is None:
-        raise BismutError(f"advise_step needs a scheme with a temperature: {why or 'this one claims none'}. Give temperature= if it has one all the same.")
+        raise BismutError(
+            f"advise_step needs a scheme with a temperature: {why or 'this one claims none'}. Give temperature= if it has one all the same."
+        )
     watch = watcher(scheme.system, bath, observables)
     share = seconds_of(budget) / len(_LEVELS)
     steps = np.array([level * step for level in _LEVELS])
@@ -125,4 +127,6 @@ def _curve(name: str, steps: np.ndarray, runs: list, exact: float | None, order:
     limit, slope = inverse @ (design.T @ (weights * values))
     base = limit if exact is None else exact / spread
     label = {"excess": "temperature", "potential": "⟨U⟩/kT"}.get(name, name.removeprefix("own "))
-    return Curve(label, steps, values - base, errors, float(slope), float(np.sqrt(inverse[1, 1])), float(limit - base), float(np.sqrt(inverse[0, 0])), order)
+    return Curve(
+        label, steps, values - base, errors, float(slope), float(np.sqrt(inverse[1, 1])), float(limit - base), float(np.sqrt(inverse[0, 0])), order
+    )

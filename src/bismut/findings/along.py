@@ -1,6 +1,6 @@
 """Structure: what one step and a short path keep.
 
-    TᵀΩT = Ω,     det T = 1 or e^{−h tr ΓM⁻¹},     J unchanged,     g(q) = 0,     d𝔊 = 0
+TᵀΩT = Ω,     det T = 1 or e^{−h tr ΓM⁻¹},     J unchanged,     g(q) = 0,     d𝔊 = 0
 """
 
 from __future__ import annotations

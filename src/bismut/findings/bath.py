@@ -53,7 +53,8 @@ def bath_of(scheme: Scheme, state: State, step: float, temperature: float | None
 def _law(scheme: Scheme) -> tuple[Friction, float] | None:
     now = jnp.zeros((), scheme.system.dtype)
     if isinstance(scheme, Langevin):
-        return scheme.friction, float(scheme.kT(now))
+        # What the scheme was told, not what its pieces make of it.
+        return scheme.friction, float(scheme.temperature(now, scheme.system.parameters))
     drag = scheme.system.dissipation
     return (drag.friction, float(drag.temperature(now, scheme.system.parameters))) if isinstance(drag, Drag) else None
 
@@ -86,7 +87,9 @@ def _rate(system: System, friction: Friction, state: State, kT: float) -> float:
 
     def trace(q):
         M = system.mass(q)
-        drag = jax.vmap(lambda v: friction.drag(system, q, v, jnp.zeros((), system.dtype), jnp.asarray(kT, system.dtype)))(jnp.eye(n, dtype=system.dtype))
+        drag = jax.vmap(lambda v: friction.drag(system, q, v, jnp.zeros((), system.dtype), jnp.asarray(kT, system.dtype)))(
+            jnp.eye(n, dtype=system.dtype)
+        )
         return jnp.trace(jnp.linalg.solve(M, drag.T)) / n
 
     # The friction may vanish just there: somewhere about it counts as well.

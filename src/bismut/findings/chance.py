@@ -29,7 +29,7 @@ class Mean(NamedTuple):
 
     value: float
     error: float
-    count: int
+    trajectories: int
     samples: float
 
 
@@ -56,10 +56,10 @@ def ratio_of(above: np.ndarray, below: np.ndarray) -> Mean:
 def near(law: str, found: Mean, expected: float, tolerance: float, words: str, **more: Any) -> Finding:
     """The claim |⟨x⟩ − expected| ≤ tolerance."""
     common = {"error": found.error, "expected": expected, "samples": found.samples, **more}
-    if not np.isfinite(found.value) or found.count < _LEAST:
-        why = f"{words}; {found.count} trajectories are too few" if found.count < _LEAST else f"{words}; it is not finite"
+    if not np.isfinite(found.value) or found.trajectories < _LEAST:
+        why = f"{words}; {found.trajectories} trajectories are too few" if found.trajectories < _LEAST else f"{words}; it is not finite"
         return Finding(law, found.value, tolerance, Verdict.undecided, why, alarm=1.0, doubt=1.0, **common)
-    gap, beyond = abs(found.value - expected), lambda x: float(special.stdtr(found.count - 1, -x))  # Student's
+    gap, beyond = abs(found.value - expected), lambda x: float(special.stdtr(found.trajectories - 1, -x))  # Student's
     error = max(found.error, np.finfo(float).tiny)
     alarm = beyond((gap - tolerance) / error) + beyond((gap + tolerance) / error)
     doubt = beyond((tolerance - gap) / error)
@@ -146,8 +146,8 @@ def _anderson(u: np.ndarray) -> float:
 def anderson_tail(A2: float) -> float:
     """P(A² > x) ≈ √3 P(χ²₁ > 2x), from above.
 
-    A² is Σ χ²₁/(j(j + 1)) for large samples. Zolotarev's tail of such a sum belongs to its largest term, times Π_{j≥2} (1 − 2/(j(j+1)))^{−½} = √3; it is
-    10 % too small at 5 % and closer beyond, so 1.15 of it is an upper bound there.
+    A² is Σ χ²₁/(j(j + 1)) for large samples. Zolotarev's tail of such a sum belongs to its largest term, times Π_{j≥2} (1 − 2/(j(j+1)))^{−½} = √3.
+    It is 11 % too small at 5 % and closer beyond, so 1.15 of it is an upper bound there.
     """
     return float(min(1.0, 1.15 * np.sqrt(3.0) * special.chdtrc(1, 2 * A2)))
 

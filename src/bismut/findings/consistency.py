@@ -1,8 +1,8 @@
 """Do the pieces that a user wrote belong together?
 
-    df·e  against  (f(q ⊕ εe) − f(q ⊕ −εe))/2ε            for L, U and every γ_i: derivatives may be given by hand
-    dF = 0                                                 for a force in a bath: one that has a curl has no Gibbs measure
-    p1 − p0 of S_d  against that of its system's action    as h → 0, for a discrete Lagrangian that names its system
+df·e  against  (f(q ⊕ εe) − f(q ⊕ −εe))/2ε            for L, U and every γ_i: derivatives may be given by hand
+dF = 0                                                 for a force in a bath: one that has a curl has no Gibbs measure
+p1 − p0 of S_d  against that of its system's action    as h → 0, for a discrete Lagrangian that names its system
 """
 
 from __future__ import annotations

@@ -40,6 +40,10 @@ def drift(scheme: Scheme, state: State, *, step: float, seed: int) -> list[Findi
     long = {"step": step, "steps": _LOOKS * _APART, "every": _APART, "trajectories": _TRAJECTORIES, "seed": seed}
     looks = perform(request(still, start, observe={"energy": values(energy)}, **long), progress=False)
     H = np.asarray(looks["energy"].value)  # (trajectories, looks)
+    lost = int((~np.isfinite(H).all(-1)).sum())
+    if lost:
+        words = f"trajectories of {_TRAJECTORIES} that were lost in {_LOOKS * _APART} steps without noise"
+        return [at_most(_LAW, float(lost), 0.0, scheme.claims.symplectic, words)]
     quarter = H.shape[-1] // 4
     first, last = H[..., :quarter], H[..., -quarter:]
     swing, size = first.max(-1) - first.min(-1), 1 + np.abs(first).max(-1)

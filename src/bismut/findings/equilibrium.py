@@ -51,7 +51,7 @@ def _axes(space: Space) -> tuple[list[str], list[int]]:
         if isinstance(space.base, Product):  # arrays of one factor come together, body by body
             names, which = [], []
             for factor in space.base.factors:
-                own, places = _axes(factor ** space.count)
+                own, places = _axes(factor**space.count)
                 which += [len(names) + place for place in places]
                 names += own
             return names, which
@@ -74,7 +74,7 @@ def watcher(system: System, bath: Bath, observables: Mapping[str, Callable] | No
     slopes = None if system.constraints else configurational(system, kT)
 
     def watch(state: State) -> dict[str, Any]:
-        p, v = _moving(system, state)
+        p, v = moving(system, state)
         kinetic = 0.5 * (p @ v) / kT
         seen = {"kinetic": kinetic, "excess": 2 * kinetic / system.freedom - 1, "potential": system.potential(state.q) / kT}
         seen["axes"] = jnp.asarray(share, p.dtype) @ (p * v) / kT if not system.constraints else seen["excess"][None] + 1
@@ -85,7 +85,7 @@ def watcher(system: System, bath: Bath, observables: Mapping[str, Callable] | No
     return watch
 
 
-def _moving(system: System, state: State) -> tuple[Any, Any]:
+def moving(system: System, state: State) -> tuple[Any, Any]:
     """(p − a, v), flat, with a the momentum at rest."""
     flat = system.space.flatten
     v = system.velocity(state.q, state.p)
@@ -129,7 +129,10 @@ def temperatures(axes: np.ndarray, names: list[str], tolerance: float, words: st
     whole = [mean_of(axes[..., i]) for i in range(len(names))]
     findings = [near("temperature", mean_of(axes.mean(-1)), 1.0, tolerance, f"⟨p v⟩/kT a degree of freedom, {sized}", group=GROUP)]
     if len(names) > 1:
-        findings += [near(f"temperature, {name}", found, 1.0, tolerance, f"⟨p v⟩/kT of this axis, {sized}", group=GROUP) for name, found in zip(names, whole, strict=True)]
+        findings += [
+            near(f"temperature, {name}", found, 1.0, tolerance, f"⟨p v⟩/kT of this axis, {sized}", group=GROUP)
+            for name, found in zip(names, whole, strict=True)
+        ]
         findings.append(_alike(axes, names, tolerance))
     return findings
 
@@ -137,7 +140,11 @@ def temperatures(axes: np.ndarray, names: list[str], tolerance: float, words: st
 def _alike(axes: np.ndarray, names: list[str], tolerance: float) -> Finding:
     """Equipartition: no axis is off the mean of all, whatever that is; the probability counts each axis once."""
     apart = [near("", mean_of(axes[..., i] - axes.mean(-1)), 0.0, tolerance, "") for i in range(len(names))]
-    worst = int(np.argmin([finding.alarm for finding in apart])) if any((f.alarm or 1) < 0.5 for f in apart) else int(np.argmax([abs(f.measured) for f in apart]))
+    worst = (
+        int(np.argmin([finding.alarm or 0.0 for finding in apart]))
+        if any((f.alarm or 1) < 0.5 for f in apart)
+        else int(np.argmax([abs(f.measured) for f in apart]))
+    )
     one = apart[worst]
     alarm, doubt = min(1.0, len(names) * min(f.alarm or 0.0 for f in apart)), min(1.0, sum(f.doubt or 0.0 for f in apart))
     words = f"largest departure of an axis ({names[worst]}) from the mean over axes, in kT"

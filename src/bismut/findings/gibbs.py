@@ -137,7 +137,7 @@ def two_temperatures(cold: np.ndarray, hot: np.ndarray, kT: float, hotter: float
     centre, scale = x.mean(), x.std() or 1.0
     design = np.stack([np.ones_like(x), (x - centre) / scale], 1)
     label = np.concatenate([np.zeros(len(cold)), np.ones(len(hot))])
-    beta = np.zeros(2)
+    beta, curvature = np.zeros(2), np.eye(2)
     for _ in range(50):  # Newton's method; the likelihood is concave
         chance = 1 / (1 + np.exp(-design @ beta))
         curvature = design.T @ (design * (chance * (1 - chance))[:, None])

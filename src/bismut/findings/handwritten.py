@@ -63,7 +63,7 @@ def hand_written(step: Callable, on: System | Space, *, channels: int = 0, claim
     assert function is not None
     scheme = HandWritten(on, function, claims, channels, name or getattr(step, "__name__", "step").replace("<lambda>", "step"))
     q, p, one = on.space.origin(on.dtype), on.space.zero(on.dtype), jnp.ones((), on.dtype)
-    shapes = lambda tree: jax.tree.map(lambda leaf: jnp.shape(leaf), tree)
+    shapes = lambda tree: jax.tree.map(jnp.shape, tree)
     try:
         made = jax.eval_shape(lambda: function(q, p, one, jnp.zeros(channels, on.dtype), t=one, parameters=on.parameters))
     except Exception as problem:

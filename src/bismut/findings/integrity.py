@@ -44,7 +44,9 @@ def integrity(scheme: Scheme, state: State, *, step: float, seed: int) -> list[F
 def _cut(scheme: Scheme, half: Result, whole: Result) -> Finding:
     rest = perform(request(scheme, continue_from=half, steps=_STEPS - _STEPS // 2, every=_STEPS), progress=False)
     same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(jax.tree.leaves(rest.final), jax.tree.leaves(whole.final), strict=True))
-    return Finding("a cut run goes on", 0.0 if same else _gap(rest.final, whole.final), 0.0, decided(same), f"{_STEPS} steps in one piece and in two, to the bit")
+    return Finding(
+        "a cut run goes on", 0.0 if same else _gap(rest.final, whole.final), 0.0, decided(same), f"{_STEPS} steps in one piece and in two, to the bit"
+    )
 
 
 def _without_compiler(scheme: Scheme, state: State, dW: np.ndarray, step: float, eps: float) -> Finding:
@@ -61,13 +63,19 @@ def _without_compiler(scheme: Scheme, state: State, dW: np.ndarray, step: float,
     padded[:, :_PLAIN] = dW
     compiled = final_states(scheme, state, h, jnp.asarray(padded), jnp.asarray(_PLAIN))
     first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], compiled)
-    return at_most(law, _gap(first, carry.state), 1e6 * eps, True, f"largest difference of {counted(_PLAIN, 'step')}, compiled and operation by operation, relative")
+    return at_most(
+        law,
+        _gap(first, carry.state),
+        1e6 * eps,
+        True,
+        f"largest difference of {counted(_PLAIN, 'step')}, compiled and operation by operation, relative",
+    )
 
 
 def _gap(a, b) -> float:
     gaps = [0.0]
-    for x, y in zip(jax.tree.leaves((a.q, a.p)), jax.tree.leaves((b.q, b.p)), strict=True):
-        x, y = np.asarray(x, float), np.asarray(y, float)
+    for one, other in zip(jax.tree.leaves((a.q, a.p)), jax.tree.leaves((b.q, b.p)), strict=True):
+        x, y = np.asarray(one, float), np.asarray(other, float)
         both = np.isnan(x) & np.isnan(y)
         gaps.append(float(np.max(np.where(both, 0.0, np.abs(x - y)) / (1 + np.nanmax(np.abs(y), initial=0.0)), initial=0.0)))
     return float(np.max(gaps))

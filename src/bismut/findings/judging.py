@@ -38,7 +38,7 @@ def equilibrium(
         return [replace(not_measured("temperature", why), group=GROUP)] if why else []
     watch = watcher(scheme.system, bath, observables)
     # A third for the scheme, a third for what it is compared with, and the rest for the distance from Gibbs.
-    share = {"step": step, "budget": budget / 3, "tolerance": tolerance}
+    share: dict[str, Any] = {"step": step, "budget": budget / 3, "tolerance": tolerance}
     found = sample(scheme, state.q, bath, watch, seed=seed, **share)
     names = axes_of(scheme.space)[0] if not scheme.system.constraints else ["all"]
     findings = temperatures(found.values["axes"], names, tolerance)
@@ -54,7 +54,14 @@ def equilibrium(
 
 
 def _averages(
-    scheme: Scheme, state: State, bath: Bath, watch: Callable, observables: Mapping[str, Callable] | None, found: Sample, seed: int, share: dict[str, float]
+    scheme: Scheme,
+    state: State,
+    bath: Bath,
+    watch: Callable,
+    observables: Mapping[str, Callable] | None,
+    found: Sample,
+    seed: int,
+    share: dict[str, Any],
 ) -> tuple[Sample | None, list[Finding]]:
     """Averages against the best that there is; and the sample of the Metropolised scheme, which starts what comes next."""
     system = scheme.system
@@ -74,14 +81,16 @@ def _averages(
     return None, [_second(scheme, state, bath, watch, found, seed, share)]
 
 
-def _second(scheme: Scheme, state: State, bath: Bath, watch: Callable, found: Sample, seed: int, share: dict[str, float]) -> Finding:
+def _second(scheme: Scheme, state: State, bath: Bath, watch: Callable, found: Sample, seed: int, share: dict[str, Any]) -> Finding:
     if not isinstance(scheme, Langevin) or scheme.temperature.value is None:
         return not_measured("⟨U⟩/kT", "neither quadrature nor a Metropolised scheme, and the temperature is not a number that could be changed")
     # Energies at both temperatures must overlap: their spread in kT decides how far apart these may be.
     hotter = bath.kT * (1 + min(0.5, 1 / max(float(np.nanstd(found.values["potential"])), 0.1)))
     warm = eqx.tree_at(lambda s: s.temperature.value, scheme, jnp.asarray(hotter, scheme.system.dtype))
     other = sample(warm, state.q, bath._replace(kT=hotter), watch, seed=seed + 1, **share)
-    return gibbs.two_temperatures(found.values["potential"][-1] * bath.kT, other.values["potential"][-1] * bath.kT, bath.kT, hotter, share["tolerance"])
+    return gibbs.two_temperatures(
+        found.values["potential"][-1] * bath.kT, other.values["potential"][-1] * bath.kT, bath.kT, hotter, share["tolerance"]
+    )
 
 
 def _settled(findings: list[Finding], found: Sample) -> list[Finding]:

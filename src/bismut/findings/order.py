@@ -23,7 +23,6 @@ from bismut.noise import Wiener
 from bismut.programs import compiled
 from bismut.spaces import Space
 
-
 FINEST, TRAJECTORIES = 1024, 64  # of the studies that `verify` makes, so that they share a program
 
 

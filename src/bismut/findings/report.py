@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from bismut.errors import BismutError, nearest
-from bismut.findings.chance import ALARM
 from bismut.findings.finding import Finding, Verdict, at_most, decided, not_measured
 from bismut.showing import counted, measured, table
 
@@ -74,7 +73,10 @@ class Report:
         return any(finding.law == law for finding in self.findings)
 
     def __repr__(self):
-        names, numbers = (max([least, *map(len, column)]) for least, column in zip((28, 10), zip(*((f.law, f.number) for f in self.findings), strict=True), strict=True))
+        names, numbers = (
+            max([least, *map(len, column)])
+            for least, column in zip((28, 10), zip(*((f.law, f.number) for f in self.findings), strict=True), strict=True)
+        )
         lines = (f"  {finding.mark} {finding.law:<{names}} {finding.number:>{numbers}}   {finding.words}" for finding in self.findings)
         return "\n".join([self.headline, *lines, *self._small_print()])
 
@@ -88,7 +90,9 @@ class Report:
         from rich.text import Text
 
         colours = {Verdict.passed: "green", Verdict.failed: "bold red", Verdict.undecided: "yellow", Verdict.fact: "cyan", Verdict.unmeasured: "dim"}
-        made = Table(title=Text(self.headline), caption=Text("\n".join(map(str.strip, self._small_print()))), box=None, title_justify="left", padding=(0, 1))
+        made = Table(
+            title=Text(self.headline), caption=Text("\n".join(map(str.strip, self._small_print()))), box=None, title_justify="left", padding=(0, 1)
+        )
         made.add_column("")
         made.add_column("law", no_wrap=True)
         made.add_column("measured", justify="right", no_wrap=True)
@@ -117,7 +121,9 @@ class Report:
         lines = []
         by_chance = sum(finding.alarm is not None for finding in self.findings)
         if by_chance and self.alarm is not None:
-            lines.append(f"  {counted(by_chance, 'finding')} left to chance, judged together: a faultless run is called faulty with probability {self.alarm:g}")
+            lines.append(
+                f"  {counted(by_chance, 'finding')} left to chance, judged together: a faultless run is called faulty with probability {self.alarm:g}"
+            )
         return lines
 
     # For machines.
@@ -145,7 +151,7 @@ class Report:
     def from_json(cls, text: str | dict[str, Any]) -> Report:
         """A report as `as_json` wrote it."""
         given = json.loads(text) if isinstance(text, str) else text
-        if str(given.get("schema", "")).split("/")[0] != SCHEMA.split("/")[0]:
+        if str(given.get("schema", "")).split("/")[0] != SCHEMA.split("/", maxsplit=1)[0]:
             raise BismutError(f"A certificate with schema {SCHEMA} was wanted, but {given.get('schema')!r} came.")
         return cls(
             subject=given["subject"],

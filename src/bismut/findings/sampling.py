@@ -83,6 +83,7 @@ def sample(
             break
         looks = []
     values = {name: np.stack([look[name] for look in looks]) for name in looks[0]}
+    assert result.final is not None
     failed = len({failure.trajectory for failure in result.outcome.failures})
     return Sample(values, result.final, count, failed, moved, time.monotonic() - begun)
 

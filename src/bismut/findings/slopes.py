@@ -11,8 +11,8 @@ import numpy as np
 from scipy import special
 
 from bismut.actions import Verlet
-from bismut.findings.order import FINEST, TRAJECTORIES, Convergence, convergence
 from bismut.findings.finding import Finding, Verdict, at_most, decided, not_measured
+from bismut.findings.order import FINEST, TRAJECTORIES, Convergence, convergence
 from bismut.findings.weak import MOST_CHANNELS, weak_convergence
 from bismut.flows import Langevin, RungeKutta4
 from bismut.mechanics import Scheme, State
@@ -86,4 +86,6 @@ def _slope(law: str, claimed: float | int | None, words: str, measured: Converge
         return Finding(law, measured.order, limit, decided(measured.order > limit), words, data=data)
     beyond = lambda x: float(special.stdtr(TRAJECTORIES - 1, x))
     alarm, doubt = beyond((measured.order - limit) / measured.error), beyond((limit - measured.order) / measured.error)
-    return Finding(law, measured.order, limit, Verdict.undecided, words, measured.error, alarm=alarm, doubt=doubt, samples=float(TRAJECTORIES), data=data)
+    return Finding(
+        law, measured.order, limit, Verdict.undecided, words, measured.error, alarm=alarm, doubt=doubt, samples=float(TRAJECTORIES), data=data
+    )

@@ -66,8 +66,8 @@ def verify(
     budget       seconds for sampling, or "30s", "2m", "1h"; 0 for none. Compiling comes on top
     alarm        the probability that a report on something faultless names a failure
 
-    Returns a report: print it, ask `report.ok`, or take one finding, `report["symplectic defect"].measured`; `report.undecided` lists claims for which
-    there were too few samples, `report.unmeasured` what was not looked at, and why.
+    Returns a report: print it, ask `report.ok`, or take one finding, `report["symplectic defect"].measured`. `report.undecided` lists claims for
+    which there were too few samples, `report.unmeasured` what was not looked at, and why.
     """
     check_step(step)
     seconds = seconds_of(budget)

@@ -52,7 +52,9 @@ written by that command and never by hand. ✓ held, ✗ failed, ? undecided, ·
 """
     used = [law for law in _COLUMNS if any(law in report for report in reports.values())]
     rows = ["| system, scheme | step | " + " | ".join(_COLUMNS[law] for law in used) + " | all |", "|---" * (len(used) + 3) + "|"]
-    rows += [f"| {name} | {report.step:g} | " + " | ".join(_cell(report, law) for law in used) + f" | {_all(report)} |" for name, report in reports.items()]
+    rows += [
+        f"| {name} | {report.step:g} | " + " | ".join(_cell(report, law) for law in used) + f" | {_all(report)} |" for name, report in reports.items()
+    ]
     return head + "\n".join([*rows, "", *_notes(reports)]) + "\n"
 
 
@@ -71,9 +73,14 @@ def _all(report: Report) -> str:
 def _notes(reports: Mapping[str, Report]) -> list[str]:
     lines = []
     for title, chosen in (("Failed", "failed"), ("Undecided", "undecided")):
-        named = [f"- {name}: {finding.law}, {finding.number}. {finding.words}" for name, report in reports.items() for finding in getattr(report, chosen)]
+        named = [
+            f"- {name}: {finding.law}, {finding.number}. {finding.words}" for name, report in reports.items() for finding in getattr(report, chosen)
+        ]
         lines += [f"## {title}", "", *(named or ["Nothing."]), ""]
     broken = [
-        f"- {name}: {finding.law}, {finding.words}" for name, report in reports.items() for finding in report.findings if "no symmetry" in finding.words
+        f"- {name}: {finding.law}, {finding.words}"
+        for name, report in reports.items()
+        for finding in report.findings
+        if "no symmetry" in finding.words
     ]
     return [*lines, "## Declared, and no symmetry", "", *(broken or ["Nothing."]), ""]

@@ -38,10 +38,10 @@ class Judged(NamedTuple):
 # Module of the adapter, and what must be installed for it.
 _PEERS = {
     "bismut, rigid bodies": ("bismut.findings.peers.ours", "bodies", "bismut"),
-    "jax-md, rigid bodies": ("bismut.findings.peers.jax_md", "bodies", "jax_md"),
+    "jax-md, rigid bodies": ("bismut.findings.peers.by_jax_md", "bodies", "jax_md"),
     "bismut, well": ("bismut.findings.peers.ours", "well", "bismut"),
-    "diffrax, well": ("bismut.findings.peers.diffrax", "well", "diffrax"),
-    "OpenMM, well": ("bismut.findings.peers.openmm", "well", "openmm"),
+    "diffrax, well": ("bismut.findings.peers.by_diffrax", "well", "diffrax"),
+    "OpenMM, well": ("bismut.findings.peers.by_openmm", "well", "openmm"),
 }
 
 

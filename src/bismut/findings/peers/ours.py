@@ -38,11 +38,11 @@ def _run(scheme: Langevin, q: Any, names: list[str], step: float) -> peers.Judge
         flat = system.space.flatten
         return flat(state.p) * flat(system.velocity(state.q, state.p)) / peers.KT
 
-    common = {"steps": apart, "every": apart}
-    result = perform(request(scheme, scheme.start(q, temperature=peers.KT), step=step, trajectories=_COPIES, seed=1, **common), progress=False)
+    start = scheme.start(q, temperature=peers.KT)
+    result = perform(request(scheme, start, step=step, trajectories=_COPIES, seed=1, steps=apart, every=apart), progress=False)
     looks = []
     for look in range(8 + _LOOKS):
-        result = perform(request(scheme, continue_from=result, **common), progress=False)
+        result = perform(request(scheme, continue_from=result, steps=apart, every=apart), progress=False)
         if look >= 8:
             looks.append(np.asarray(axes(State(result.final.q, result.final.p))))
     return peers.Judged("bismut, " + scheme.title, names, step, np.stack(looks))
