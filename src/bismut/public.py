@@ -29,6 +29,7 @@ from bismut.ensembles import (
     values,
     work,
 )
+from bismut.executors import Dask, Processes, Threads
 from bismut.findings import check_space, explain, symplectic_defect, verify
 from bismut.flows import (
     ABOBA,
@@ -103,6 +104,7 @@ __all__ = [
     "Box",
     "Circle",
     "Claims",
+    "Dask",
     "Discrete",
     "Euclidean",
     "EulerMaruyama",
@@ -117,6 +119,7 @@ __all__ = [
     "Plan",
     "Potential",
     "Power",
+    "Processes",
     "Product",
     "Reduced",
     "Result",
@@ -124,6 +127,7 @@ __all__ = [
     "Space",
     "State",
     "System",
+    "Threads",
     "Torus",
     "Trajectory",
     "VariationalEuler",

@@ -216,8 +216,8 @@ class _Walk:
                 self.failures.append(Failure(int(self.trajectories[i]), int(k), self.course.time(int(k)), float(residual)))
 
     def _newest(self) -> Any:
-        """The moments of the last portion that somebody recorded."""
-        return next((desk.tally[-1] for desk in self.desks if isinstance(desk.watcher, Records) and desk.tally), None)
+        """The last mean that somebody recorded."""
+        return next((np.asarray(desk.tally[-1].mean)[-1] for desk in self.desks if isinstance(desk.watcher, Records) and desk.tally), None)
 
     def _result(self, batch: Batch, done: int, end: Checkpoint | None) -> BlockResult:
         request, failed = self.request, self._failed(batch)

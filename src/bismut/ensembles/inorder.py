@@ -15,6 +15,7 @@ from bismut.ensembles.request import Request
 from bismut.mechanics import State
 
 MINIMUM = 30  # trajectories before `until` believes an error
+_WAITING = 64  # blocks held in memory because one before them takes longer
 
 Place = tuple[int, int]
 
@@ -48,6 +49,9 @@ class InOrder:
                     break
                 yield variant, block
 
+    def wants(self, variant: int) -> bool:
+        return not self.found[variant].enough
+
     def jobs(self) -> Iterator[Job]:
         """What is still to be run, from where it was left."""
         for variant, block in self._wanted():
@@ -60,6 +64,8 @@ class InOrder:
         """A block that was run. It is committed at once; but in its turn if its turn may not come."""
         if self.journal is not None and not self.request.until:
             self.journal.commit(variant, block, result)
+            if len(self._waiting) >= _WAITING:
+                return  # it is read again when its turn comes
         self._waiting[variant, block] = result
         self._advance()
 

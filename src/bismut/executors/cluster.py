@@ -39,6 +39,8 @@ class Dask:
     patience    seconds without a sign of life after which a worker is ended and its block given to another
     """
 
+    elsewhere = True
+
     def __init__(self, where: Any, *, insecure: bool = False, attempts: int = ATTEMPTS, patience: float = PATIENCE):
         self.attempts, self.patience = attempts, patience
         self._own: list[Any] = []  # to be closed by us, in this order

@@ -28,7 +28,14 @@ class Failed(NamedTuple):
 
     attempts: int
     why: str
-    problem: BaseException | None = None
+    problem: Exception | None = None
+
+
+class Again(NamedTuple):
+    """A job that came back before its end, to be gone on with as another one; `told` goes down the line first."""
+
+    job: Any
+    told: Any
 
 
 Work = Callable[[Any, Line], Any]
@@ -37,5 +44,10 @@ Work = Callable[[Any, Line], Any]
 @runtime_checkable
 class Executor(Protocol):
     """Does jobs, several at a time if it can, and begins few of them ahead. What could not be done is given back as `Failed`; the others go on."""
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether jobs leave this process."""
+        ...
 
     def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]: ...

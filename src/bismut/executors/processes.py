@@ -34,6 +34,8 @@ class Processes:
     patience    seconds without a sign of life after which a process is ended and its block given to another
     """
 
+    elsewhere = True
+
     def __init__(self, workers: int = 2, *, attempts: int = ATTEMPTS, patience: float = PATIENCE):
         if workers < 1 or attempts < 1 or not patience > 0:
             raise DomainError(f"Processes needs workers ≥ 1, attempts ≥ 1 and patience > 0, but {workers}, {attempts} and {patience} came.")
@@ -65,10 +67,11 @@ class Processes:
 class _Process:
     """One process, and the job it has."""
 
-    def __init__(self, number: int, threads: int, heard: queue.SimpleQueue):
+    def __init__(self, threads: int, heard: queue.SimpleQueue):
         share = {name: str(threads) for name in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
         command = [sys.executable, "-c", _BEGIN.format(path=sys.path)]
-        self.number, self.ticket, self.works = number, None, 0
+        self.works = 0
+        self.ticket: int | None = None
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | share)
         self._outbox: queue.SimpleQueue = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(heard,), daemon=True).start()
@@ -117,7 +120,7 @@ class _Pool:
         self._workers, self._threads = workers, max(1, cores() // workers)
         self._all: list[_Process] = []
         self._heard: queue.SimpleQueue = queue.SimpleQueue()
-        self._data, self._works, self._number = b"", 0, 0
+        self._data, self._works = b"", 0
 
     def take(self, data: bytes) -> None:
         """From now on this work is done."""
@@ -138,8 +141,7 @@ class _Pool:
     def give(self, ticket: int, job: Any) -> None:
         process = next((process for process in self._all if process.ticket is None), None)
         if process is None:
-            self._number += 1
-            process = _Process(self._number, self._threads, self._heard)
+            process = _Process(self._threads, self._heard)
             self._all.append(process)
         if process.works != self._works:
             process.say("work", self._data)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from bismut.errors import ProcessError
-from bismut.executors.executor import Failed, Line
+from bismut.executors.executor import Again, Failed, Line
 
 _LISTEN = 0.2  # seconds between two looks at whether somebody wants to stop
 
@@ -77,7 +77,8 @@ def supervised(crew: Crew, jobs: Iterable[Any], line: Line, *, attempts: int, pa
     while True:
         if line.stopped():
             work.stop()
-        work.give()
+        else:
+            work.give()
         if work.ended:
             return
         yield from work.listen()
@@ -123,7 +124,11 @@ class _Supervision:
                 self._line.tell(content)
             elif kind == "done":
                 del self._held[ticket]
-                yield given.job, content
+                if isinstance(content, Again):
+                    self._line.tell(content.told)
+                    self._again.append(_Given(content.job, 0))
+                else:
+                    yield given.job, content
                 self._crew.forget(ticket)  # after it was handed on
             elif kind in ("raised", "lost"):
                 yield from self._lost(ticket, content)

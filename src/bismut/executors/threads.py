@@ -20,6 +20,8 @@ def cores() -> int:
 class Threads:
     """An executor: threads of this process, as many as there are cores if not given. A job that raises is not tried again: it would raise again."""
 
+    elsewhere = False
+
     def __init__(self, workers: int | None = None):
         self.workers = workers or cores()
 
