@@ -113,7 +113,7 @@ class _Walk:
         done = begun.done if begun is not None else 0
         if begun is None or not begun.watched:
             batch, done = self._go(batch, done, request.burn_in, watched=False)
-            if done < request.burn_in or self.control.stopped():
+            if done < request.burn_in or (not done and self.control.stopped()):
                 return None
             batch, done = self._watch(batch), 0
         batch, done = self._go(batch, done, request.steps, watched=True)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from bismut.ensembles import working
 from bismut.ensembles.block import BlockResult
 from bismut.ensembles.inorder import InOrder, Variant, take
 from bismut.ensembles.journal import Job, Journal
@@ -64,7 +65,8 @@ def carry_out(
     steps = request.steps + request.burn_in
     with Stop(deadline) as stop, Progress(progress, request.variants * _trajectories(request, wanted), steps, headline) as bar:
         order = InOrder(request, wanted, journal, lambda result: bar.advance(steps, result.trajectories))
-        work = Work(request, keeps=journal is not None, ends=journal is not None and request.keep_final, wanted=order.wants)
+        keeps, turn = journal is not None, working.TURN if executor.elsewhere else None
+        work = Work(request, keeps=keeps, ends=keeps and request.keep_final, turn=turn, wanted=order.wants)
         failed: list[tuple[Job, Failed]] = []
 
         unheard: list[Exception] = []

@@ -46,7 +46,7 @@ def simulate(
     keep_final: bool = True,
     first_trajectory: int = 0,
     continue_from: Result | None = None,
-    executor: Executor | None = None,
+    executor: Any = None,
     progress: bool | None = None,
     dry_run: bool = False,
 ) -> Any:
@@ -102,7 +102,7 @@ def simulate(
     return perform(asked, executor=executor, progress=progress, dry_run=dry_run)
 
 
-def perform(asked: Request, *, executor: Executor | None = None, progress: bool | None = None, dry_run: bool = False) -> Any:
+def perform(asked: Request, *, executor: Any = None, progress: bool | None = None, dry_run: bool = False) -> Any:
     """The result of a request, or with `dry_run` its plan; refused if it does not fit into memory."""
     check_compiler()
     if executor is not None and not isinstance(executor, Executor):

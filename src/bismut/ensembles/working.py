@@ -68,12 +68,12 @@ class Work:
 
     keeps   whether blocks in progress are kept when they are stopped
     ends    whether blocks that end say where they would go on
+    turn    seconds after which a block comes back; None for never, as where nobody need fear for it
     wanted  whether anybody still wants a block of a variant; known in the driver alone
     """
 
-    def __init__(self, request: Request, *, keeps: bool, ends: bool, wanted: Callable[[int], bool] = lambda variant: True):
-        self.request, self.keeps, self.ends, self.wanted = request, keeps, ends, wanted
-        self.elsewhere = False
+    def __init__(self, request: Request, *, keeps: bool, ends: bool, turn: float | None = None, wanted: Callable[[int], bool] = lambda variant: True):
+        self.request, self.keeps, self.ends, self.turn, self.wanted = request, keeps, ends, turn, wanted
         self._pace, self._opening = Pace(), threading.Lock()
 
     def open(self) -> None:
@@ -85,11 +85,13 @@ class Work:
         if line.stopped() or not self.wanted(job.variant):
             return None
         self.open()
-        turn = _Turn(line, TURN if self.elsewhere else None)
+        turn = _Turn(line, self.turn)
         control = Control(turn.over, turn.note)
         control.pace, control.ends = self._pace, self.ends
-        if self.elsewhere or self.keeps:
-            control.keep = turn.keep if self.elsewhere else lambda *kept: line.tell(Kept(*kept))
+        if self.turn is not None:
+            control.keep = turn.keep
+        elif self.keeps:
+            control.keep = lambda *kept: line.tell(Kept(*kept))
         result = run_block(self.request, job.variant, job.block, control, job.begun)
         turn.flush()
         if turn.kept is None or (result is not None and result.steps == self.request.steps):
@@ -100,7 +102,7 @@ class Work:
         return Again(job._replace(begun=turn.kept.point), turn.kept)
 
     def __reduce__(self):
-        return _opened, (computes(), _pickled((self.request, self.keeps, self.ends)))
+        return _opened, (computes(), _pickled((self.request, self.keeps, self.ends, self.turn)))
 
 
 class _Turn:
@@ -149,9 +151,8 @@ def _opened(made_by: dict[str, Any], data: bytes) -> Work:
     if made_by["cache"] and Path(made_by["cache"]).is_dir():
         jax.config.update(_CACHE, made_by["cache"])
     check_compiler()
-    request, keeps, ends = pickle.loads(data)
-    work = Work(request, keeps=keeps, ends=ends)
-    work.elsewhere = True
+    request, keeps, ends, turn = pickle.loads(data)
+    work = Work(request, keeps=keeps, ends=ends, turn=turn)
     work.open()
     return work
 
@@ -167,7 +168,7 @@ def _pickled(thing: Any) -> bytes:
 def _by_value(cloudpickle: Any) -> Iterator[None]:
     """Within this, what the user wrote is pickled as it is, and what was installed by its name."""
     known = cloudpickle.list_registry_pickle_by_value()
-    own = [module for name, module in list(sys.modules.items()) if _own(name, module) and name not in known]
+    own = [module for name, module in list(sys.modules.items()) if isinstance(module, ModuleType) and name not in known and _own(name, module)]
     for module in own:
         cloudpickle.register_pickle_by_value(module)
     try:

@@ -6,7 +6,7 @@ import os
 import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Any
 
 from bismut.executors.executor import Failed, Line, Work
@@ -30,7 +30,7 @@ class Threads:
 
     def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]:
         """No more than twice as many jobs as workers are begun ahead, so whoever has seen enough can stop and little is wasted."""
-        jobs = iter(jobs)
+        jobs = takewhile(lambda _: not line.stopped(), jobs)
         first = list(islice(jobs, 2))
         if self.workers == 1 or len(first) < 2:
             for job in chain(first, jobs):
