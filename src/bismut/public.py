@@ -29,6 +29,7 @@ from bismut.ensembles import (
     values,
     work,
 )
+from bismut.executors import Dask, Processes, Threads
 from bismut.findings import Advice, advise_step, check_space, explain, symplectic_defect, verify, verify_step
 from bismut.flows import (
     ABOBA,
@@ -104,6 +105,7 @@ __all__ = [
     "Box",
     "Circle",
     "Claims",
+    "Dask",
     "Discrete",
     "Euclidean",
     "EulerMaruyama",
@@ -118,6 +120,7 @@ __all__ = [
     "Plan",
     "Potential",
     "Power",
+    "Processes",
     "Product",
     "Reduced",
     "Result",
@@ -125,6 +128,7 @@ __all__ = [
     "Space",
     "State",
     "System",
+    "Threads",
     "Torus",
     "Trajectory",
     "VariationalEuler",
