@@ -6,7 +6,9 @@ import pytest
 
 
 def test_a_system_by_name(bismut):
-    told = json.loads(bismut("verify", "oscillator", "--scheme", "verlet", "--step", "0.05", "--quick", "--json").stdout)
+    said = bismut("verify", "oscillator", "--scheme", "verlet", "--step", "0.05", "--quick", "--json")
+    assert said.exit_code == 0, (said.stderr, said.exception)
+    told = json.loads(said.stdout)
     assert told["schema"] == "bismut.certificate/1"
     assert (told["subject"], told["step"], told["verdict"]) == ("Verlet", 0.05, "pass")
     laws = {finding["law"]: finding for finding in told["findings"]}

@@ -74,7 +74,7 @@ def verify(
         },
     }
     ready = typed.from_typed(_place(what), {"step": step, "seed": seed}, tables, [])
-    settings = {"order": not quick, "budget": 0 if quick else budget, "tolerance": tolerance}
+    settings = {"order": not quick, "budget": 0.0 if quick else budget, "tolerance": tolerance}
     report = measure(ready.scheme, ready.start, step=float(ready.document["step"]), seed=int(ready.document["seed"]), **settings)
     if picture is not None:
         report.figure(picture)

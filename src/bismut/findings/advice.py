@@ -87,7 +87,7 @@ def advise_step(
     observables: Mapping[str, Callable[[State], Any]] | None = None,
     temperature: float | None = None,
     seed: int = 0,
-    budget: float | str = 20.0,
+    budget: int | float | str = 20.0,
 ) -> Advice:
     """The largest step for which the bias in temperature, potential energy and observables of yours stays below a tolerance, with the curve.
 

@@ -87,7 +87,7 @@ def verify_step(
     order: bool = True,
     tolerance: float = 0.02,
     observables: Mapping[str, Callable[[State], Any]] | None = None,
-    budget: float | str = BUDGET,
+    budget: int | float | str = BUDGET,
     alarm: float = ALARM,
 ) -> Report:
     """Judge a step function of your own, or of another program, as `verify` judges a scheme.

@@ -49,7 +49,7 @@ def verify(
     temperature: float | None = None,
     tolerance: float = 0.02,
     observables: Mapping[str, Callable[[State], Any]] | None = None,
-    budget: float | str = BUDGET,
+    budget: int | float | str = BUDGET,
     alarm: float = ALARM,
 ) -> Report:
     """Measure what a scheme claims: structure, orders, consistency of what was written by hand, the machine, and equilibrium.
@@ -105,7 +105,7 @@ def verify(
     return Report(scheme.title, float(step), judged(findings, alarm), alarm, seed, time.monotonic() - begun)
 
 
-def seconds_of(budget: float | str) -> float:
+def seconds_of(budget: int | float | str) -> float:
     """30, "30s", "2m" or "1h" in seconds."""
     found = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h|)\s*", str(budget))
     try:

@@ -25,7 +25,7 @@ _COLUMNS = {
 }
 
 
-def catalogue(*, budget: float | str, order: bool = True, seed: int = 0) -> Iterator[tuple[str, Report]]:
+def catalogue(*, budget: int | float | str, order: bool = True, seed: int = 0) -> Iterator[tuple[str, Report]]:
     """A report for each system with its own scheme, and with each variational scheme that takes it."""
     for name, entry in entries().items():
         system = entry.build()
