@@ -58,10 +58,12 @@ class InOrder:
 
     def take(self, variant: int, block: int, result: BlockResult) -> None:
         """A block that was run. It is committed at once; but in its turn if its turn may not come."""
-        if self.journal is not None and not self.request.until:
-            self.journal.commit(variant, block, result)
         self._waiting[variant, block] = result
-        self._advance()
+        try:
+            if self.journal is not None and not self.request.until:
+                self.journal.commit(variant, block, result)
+        finally:
+            self._advance()
 
     def _advance(self) -> None:
         """Merge what is there, up to the first block that is not."""
@@ -83,9 +85,9 @@ class InOrder:
             result, new = self.journal.block(variant, block), False
         if result is None:
             return False
+        take(self.request, self.found[variant], result)
         if self.journal is not None and self.request.until and new:
             self.journal.commit(variant, block, result)
-        take(self.request, self.found[variant], result)
         if not new:
             self.merged(result)
         return True

@@ -5,7 +5,8 @@ The executor decides who runs a block and where; it knows nothing of mechanics, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager, closing
 from functools import cache
 from importlib.metadata import version
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -33,7 +34,7 @@ from bismut.mechanics import State
 class Executor(Protocol):
     """Runs jobs, several at a time if it can, and gives back what they found, in any order; it begins few of them ahead."""
 
-    def each(self, work: Callable, jobs: Iterable) -> Iterator: ...
+    def each(self, work: Callable, jobs: Iterable) -> Generator: ...
 
 
 class Part(NamedTuple):
@@ -44,15 +45,16 @@ class Part(NamedTuple):
 
 
 class Work:
-    """What is done with a job. `control` and `wanted` are of the process in which it is made."""
+    """What is done with a job: by whom, whether a variant is still wanted, and what is done about errors."""
 
-    def __init__(self, request: Request, control: Control, wanted: Callable[[int], bool]):
-        self.request, self.control, self.wanted = request, control, wanted
+    def __init__(self, request: Request, control: Control, wanted: Callable[[int], bool], guarded: Callable[[], AbstractContextManager]):
+        self.request, self.control, self.wanted, self.guarded = request, control, wanted, guarded
 
     def __call__(self, job: Job) -> tuple[Job, BlockResult | None]:
         if self.control.stopped() or not self.wanted(job.variant):
             return job, None
-        return job, run_block(self.request, job.variant, job.block, self.control, job.begun)
+        with self.guarded():
+            return job, run_block(self.request, job.variant, job.block, self.control, job.begun)
 
 
 def carry_out(
@@ -79,16 +81,19 @@ def carry_out(
     with Stop(deadline) as stop, Progress(progress, request.variants * _trajectories(request, wanted), steps, headline) as bar:
         control = Control(lambda: stop.asked, bar.advance)
         if journal is not None:
-            control.keep, control.ends = journal.checkpoint, request.keep_final
+            control.keep, control.ends = stop.when_full(journal.checkpoint), request.keep_final
         order = InOrder(request, wanted, journal, lambda result: bar.advance(steps, result.trajectories))
-        for job, result in executor.each(Work(request, control, lambda variant: not order.found[variant].enough), order.jobs()):
-            if result is None or order.found[job.variant].enough:
-                continue
-            if result.steps < request.steps:
-                part = part or Part(job.variant, result)
-                continue
-            order.take(job.variant, job.block, result)
-        order.end()
+        take_block = stop.when_full(order.take)
+        work = Work(request, control, lambda variant: not order.found[variant].enough, stop.on_error)
+        with closing(executor.each(work, order.jobs())) as found, stop.on_error():
+            for job, result in found:
+                if result is None or order.found[job.variant].enough:
+                    continue
+                if result.steps < request.steps:
+                    part = part or Part(job.variant, result)
+                    continue
+                take_block(job.variant, job.block, result)
+        stop.when_full(order.end)()
     return _result(request, order.found, part, stop, wanted)
 
 

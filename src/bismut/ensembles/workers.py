@@ -2,7 +2,7 @@
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
@@ -22,7 +22,7 @@ class Threads:
     def __init__(self, workers: int | None = None):
         self.workers = workers or cores()
 
-    def each(self, work: Callable[[Job], Found], jobs: Iterable[Job]) -> Iterator[Found]:
+    def each(self, work: Callable[[Job], Found], jobs: Iterable[Job]) -> Generator[Found]:
         """work(job) for every job, in the order of the jobs.
 
         No more than twice as many jobs as workers are begun ahead, so whoever has seen enough can stop and little is wasted.
