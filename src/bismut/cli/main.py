@@ -45,6 +45,7 @@ for name, command, words in (
     ("run", run, "run a system, and keep what was observed in a folder"),
     ("resume", resume, "go on with a run that was stopped or killed"),
     ("extend", extend, "more steps or trajectories of a run"),
+    ("continue", extend, "another word for extend"),
     ("info", info, "what such a folder holds"),
     ("plot", plot, "pictures of what it holds"),
     ("verify", verify, "whether a folder holds what was written"),
@@ -56,7 +57,6 @@ for name, command, words in (
     ("doctor", doctor, "versions, devices, and a self-test"),
 ):
     app.command(name, short_help=words)(command)
-app.command("continue", hidden=True)(extend)  # the other name that people look for
 
 
 def main() -> None:
