@@ -28,6 +28,7 @@ from bismut.ensembles import (
     values,
     work,
 )
+from bismut.executors import Dask, Processes, Threads
 from bismut.findings import check_space, explain, symplectic_defect, verify
 from bismut.flows import (
     ABOBA,
@@ -102,6 +103,7 @@ __all__ = [
     "Box",
     "Circle",
     "Claims",
+    "Dask",
     "Discrete",
     "Euclidean",
     "EulerMaruyama",
@@ -116,6 +118,7 @@ __all__ = [
     "Plan",
     "Potential",
     "Power",
+    "Processes",
     "Product",
     "Reduced",
     "Result",
@@ -123,6 +126,7 @@ __all__ = [
     "Space",
     "State",
     "System",
+    "Threads",
     "Torus",
     "Trajectory",
     "VariationalEuler",

@@ -8,7 +8,9 @@ from bismut.engines.compiler import check_compiler
 from bismut.ensembles.journal import Journal
 from bismut.ensembles.plan import plan, rehearsed
 from bismut.ensembles.request import Request
-from bismut.ensembles.run import Executor, carry_out
+from bismut.ensembles.run import carry_out
+from bismut.errors import DomainError
+from bismut.executors import Executor
 
 
 def perform(
@@ -23,6 +25,8 @@ def perform(
 ) -> Any:
     """The result of a request, or with `dry_run` its plan; refused if it does not fit into memory. The rest is as for `carry_out`."""
     check_compiler()
+    if executor is not None and not isinstance(executor, Executor):
+        raise DomainError(f"executor must be Threads(n), Processes(n) or Dask(cluster), but {executor!r} came.")
     needed = plan(asked)
     needed.check()
     if dry_run:

@@ -5,7 +5,7 @@ from bismut.store.claim import claim, claim_numbered
 from bismut.store.going_on import asked_of_request, compare, take_up
 from bismut.store.identity import identity
 from bismut.store.journal import RunJournal
-from bismut.store.keeping import Kept, carry_out_kept, deadline_after
+from bismut.store.keeping import KeptRun, carry_out_kept, deadline_after
 from bismut.store.origin import origin, source_hash, versions
 from bismut.store.reading import StoredRun, open_run
 from bismut.store.repairing import Repaired, repair
@@ -18,7 +18,7 @@ from bismut.store.verifying import DataReport, verify_data
 __all__ = [
     "DataReport",
     "Group",
-    "Kept",
+    "KeptRun",
     "Labelled",
     "Repaired",
     "Run",

@@ -44,7 +44,12 @@ class RunJournal:
     def block(self, variant: int, block: int) -> BlockResult | None:
         if (variant, block) not in self._places:
             return None
-        return block_result(self.request, variant, block, self._stored.block(variant, block))
+        stored = self._stored if self._run is None or self._begun_with(variant, block) else self._run.stored
+        return block_result(self.request, variant, block, stored.block(variant, block))
+
+    def _begun_with(self, variant: int, block: int) -> bool:
+        """Whether a block was there when the journal was opened, as it is now."""
+        return self._whole((variant, block), self._records.get((variant, block), {}))
 
     def begun(self, variant: int, block: int) -> Checkpoint | None:
         place = variant, block

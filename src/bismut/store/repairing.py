@@ -8,16 +8,14 @@ manifest    cut before the first line that is altered; what was committed later 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bismut.ensembles import Request, perform
-from bismut.ensembles.block import Control
 from bismut.ensembles.journal import Job
-from bismut.ensembles.run import Executor, Work
-from bismut.ensembles.workers import Threads
-from bismut.errors import StoreError
+from bismut.ensembles.working import Work
+from bismut.errors import BlockError, StoreError
+from bismut.executors import Executor, Failed, Line, Threads
 from bismut.store.claim import claim
 from bismut.store.going_on import compare, note_taking_up
 from bismut.store.journal import RunJournal
@@ -83,11 +81,11 @@ def _texts(stored: StoredRun, names: Iterable[str]) -> dict[str, str]:
 
 
 def _compute(run: Run, request: Request, jobs: list[Job], executor: Executor) -> None:
-    journal, control = RunJournal(request, run), Control()
-    control.ends = request.keep_final
-    with closing(executor.each(Work(request, control, lambda variant: True, nullcontext), iter(jobs))) as found:
-        for job, result in found:
-            journal.commit(job.variant, job.block, result)
+    journal = RunJournal(request, run)
+    for job, result in executor.each(Work(request, keeps=False, ends=request.keep_final), iter(jobs), Line()):
+        if isinstance(result, Failed):
+            raise BlockError(f"Block {job.block} of variant {job.variant} could not be computed again:\n{result.why}")
+        journal.commit(job.variant, job.block, result)
 
 
 def _tell_how_far(run: Run, request: Request, with_results: bool) -> None:
@@ -103,6 +101,8 @@ def _tell_how_far(run: Run, request: Request, with_results: bool) -> None:
 class _Nobody:
     """An executor that runs nothing."""
 
-    def each(self, work: Any, jobs: Any) -> Generator:
-        del work, jobs
+    elsewhere = False
+
+    def each(self, work: Any, jobs: Any, line: Any) -> Generator:
+        del work, jobs, line
         yield from ()

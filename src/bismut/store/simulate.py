@@ -61,6 +61,7 @@ def simulate(
     extend: bool = False,
     force: bool = False,
     max_time: float | None = None,
+    executor: Any = None,
     progress: bool | None = None,
     dry_run: bool = False,
 ) -> Any:
@@ -89,6 +90,8 @@ def simulate(
     extend      whether the run in the folder may have fewer steps or trajectories: it is given the rest
     force       go on with it although software, machine or functions are not known to be the same; that is written down
     max_time    seconds after which the run is interrupted
+    executor    who runs blocks: `Threads(2)` of this process (by default as many as there are cores), `Processes(2)`, or a cluster, `Dask(...)`; the
+                result is the same to the bit
     progress    whether a bar is shown; on a terminal if not given
     dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
     """
@@ -117,12 +120,12 @@ def simulate(
     )
     deadline = deadline_after(max_time)
     if store is None or dry_run:
-        return perform(asked, progress=progress, dry_run=dry_run, deadline=deadline)
-    return kept(Path(store), asked, extend=extend, force=force, progress=progress, deadline=deadline)
+        return perform(asked, executor=executor, progress=progress, dry_run=dry_run, deadline=deadline)
+    return kept(Path(store), asked, extend=extend, force=force, executor=executor, progress=progress, deadline=deadline)
 
 
 def kept(
-    path: Path, asked: Request, *, extend: bool = False, force: bool = False, progress: bool | None = None, deadline: float | None = None
+    path: Path, asked: Request, *, extend: bool, force: bool, executor: Any = None, progress: bool | None = None, deadline: float | None = None
 ) -> Result:
     """The result of a request that is kept in a folder: begun, gone on with, or only read."""
     command = shlex.join(sys.argv)
@@ -140,7 +143,7 @@ def kept(
             return perform(asked, progress=False, journal=journal)
         run = take_up(path, asked, command=command, extend=extend, force=force)
     with run:
-        found = carry_out_kept(run, asked, progress=progress, deadline=deadline)
+        found = carry_out_kept(run, asked, executor=executor, progress=progress, deadline=deadline)
     if found.problem:
         warnings.warn(
             f"{found.problem} The result is kept in {found.folder} instead." if found.folder else found.problem, RuntimeWarning, stacklevel=3

@@ -17,7 +17,7 @@ from bismut.cli.runs.prepare import Prepared
 from bismut.cli.runs.toml import write
 from bismut.ensembles import Request, plan
 from bismut.ensembles.stopping import HEARD, Interrupted
-from bismut.store import Kept, Run, asked_of_request, carry_out_kept, claim_run, origin, source_hash
+from bismut.store import KeptRun, Run, asked_of_request, carry_out_kept, claim_run, origin, source_hash
 from bismut.store.layout import CONFIGURATION, MODEL, PROVENANCE
 from bismut.store.manifest import plain_json
 
@@ -88,7 +88,7 @@ def _interrupted(folder: Path, cause: str, model: str | None) -> str:
     return f"{why}; what is done is in {folder}. bismut resume {folder}{f' --model {model}' if model else ''} goes on."
 
 
-def tell(kept: Kept, as_json: bool) -> None:
+def tell(kept: KeptRun, as_json: bool) -> None:
     """What was found, as text or as JSON."""
     result, outcome = kept.result, kept.result.outcome
     if as_json:
