@@ -1,11 +1,11 @@
-"""`bismut verify WHAT`: every claim of a scheme, measured."""
+"""`bismut verify WHAT`: every claim of a scheme, measured; with --data, whether a run folder holds what was written."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import begins, print_json, system_names, whole_number
+from bismut.cli.group import FAILED, begins, print_json, system_names, whole_number
 from bismut.cli.runs.schema import SCHEMES, SPLITTINGS
 
 PAGE = Path("docs/measured.md")
@@ -35,6 +35,7 @@ def verify(
     everything: Annotated[bool, typer.Option("--all", help=f"the whole gallery; writes {PAGE}")] = False,
     peers: Annotated[bool, typer.Option("--peers", help="judge diffrax, jax-md and OpenMM, if they are installed, beside bismut")] = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=f"where --all writes its page [{PAGE}]")] = None,
+    data: Annotated[bool, typer.Option("--data", help="of a run's folder: compare every committed file with its checksum instead")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
 ) -> None:
     """Measure every claim of a scheme: structure, orders, what was written by hand, engines, and equilibrium where there is a bath.
@@ -44,6 +45,7 @@ def verify(
     bismut verify pendulum --budget 2m --json
     bismut verify my_model.py:system --temperature 0.5 --rate 1
     bismut verify output/heavy-top
+    bismut verify output/heavy-top --data
     bismut verify --peers
     bismut verify --all
 
@@ -60,6 +62,9 @@ def verify(
         _peers(budget, as_json)
         return
     assert what is not None
+    if data:
+        tell_data(Path(what), as_json)
+        return
     from bismut.cli.runs import typed
     from bismut.findings import verify as measure
 
@@ -80,6 +85,21 @@ def verify(
         report.figure(picture)
     _show(report, as_json)
     raise typer.Exit(report.exit_code)
+
+
+def tell_data(run: Path, as_json: bool) -> None:
+    """What of a run is complete, partial and corrupt."""
+    from dataclasses import asdict
+
+    from bismut.store import verify_data
+
+    report = verify_data(run)
+    if as_json:
+        print_json(asdict(report) | {"ok": report.ok})
+    else:
+        print(report if report.ok else f"{report}\n`bismut repair {run}` recomputes what is corrupt.")
+    if not report.ok:
+        raise typer.Exit(FAILED)
 
 
 def _spelled(name: str | None) -> str | None:
