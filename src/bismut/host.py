@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +37,7 @@ def _run(closed: ClosedJaxpr, arguments: list) -> list:
     jaxpr = closed.jaxpr
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_known, closed.consts), strict=True))
     env.update(zip(jaxpr.invars, arguments, strict=True))
-    read = lambda v: np.asarray(v.val, v.aval.dtype) if isinstance(v, Literal) else env[v]
+    read = lambda v: np.asarray(v.val, cast(Any, v.aval).dtype) if isinstance(v, Literal) else env[v]
     for equation in jaxpr.eqns:
         inputs = [read(v) for v in equation.invars]
         env.update(zip(equation.outvars, _outputs(equation, inputs), strict=True))

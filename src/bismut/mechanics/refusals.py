@@ -94,7 +94,7 @@ def _check_generator(system: System, name: str, generator: Callable, q: Point, v
 
 def _check_regular(system: System) -> None:
     """Refuse a Lagrangian whose Hessian in v is singular at two random points."""
-    worst, space = np.inf, system.space
+    worst, direction, space = np.inf, None, system.space
 
     def mass_at(x, v):
         q = space.move(space.origin(system.dtype), space.unflatten(x))
@@ -113,5 +113,5 @@ def _check_regular(system: System) -> None:
     if worst < 1e2 * np.finfo(system.dtype).eps:
         raise DegenerateError(
             f"The Lagrangian is degenerate: ∂²L/∂v² is singular (smallest over largest singular value {worst:.1g}), so momentum does not "
-            f"determine velocity along {np.round(direction, 3)}. Give that direction a mass, or remove it from the space."
+            f"determine velocity along {np.round(np.asarray(direction), 3)}. Give that direction a mass, or remove it from the space."
         )

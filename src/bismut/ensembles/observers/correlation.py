@@ -2,7 +2,7 @@
 
     C(τ) = ⟨(x(t) − μ)(x(t + τ) − μ)⟩,  μ = ⟨x⟩,       ρ(τ) = C(τ)/C(0),       τ_int = ½ + Σ_{k ≥ 1} ρ(k δt)   (in units of the time δt between looks)
 
-Every look is an origin: the last values are kept in a short memory, and products with the newest ones are summed lag by lag. They are centred at the end,
+Every look is an origin: the last values are kept in a short memory, and products with the newest ones are summed lag by lag. Centred at the end,
 c_i(τ) = P_i(τ) − μ S_i(τ) + μ², S_i the mean of first factors plus that of second ones, for which the first values are kept too. Errors come from the
 spread over trajectories of c_i(τ), and for ρ of c_i(τ) − ρ(τ) c_i(0): adding a constant to x changes nothing.
 """
@@ -20,7 +20,6 @@ from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.report import Report, component_axes, short
 from bismut.ensembles.observers.watcher import Clock
 from bismut.errors import DomainError
-
 
 TOGETHER = 8  # looks whose products are summed at once: a sum over origins is read and written once for all of them
 _STRIP = 4  # lags at a time

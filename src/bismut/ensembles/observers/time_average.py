@@ -32,8 +32,8 @@ class Blocks(NamedTuple):
     """Looks so far; the first sample, from which all are counted; at each level the sum of 2^l samples that waits for its neighbour; and Σ (a − b)²
     over neighbours that have met.
 
-    A sum that finds a neighbour waiting goes one level up with it, as in counting with binary digits, so a look does two additions. Nothing is lost to
-    cancellation, in single precision neither: the variance at a level is that one level up plus what neighbours differ by.
+    A sum that finds a neighbour waiting goes one level up with it, as in counting with binary digits, so a look does two additions. Nothing is lost
+    to cancellation, in single precision neither: the variance at a level is that one level up plus what neighbours differ by.
     """
 
     count: Any
