@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path, default=Path("output") / "workers.json")
     asked = parser.parse_args()
-    rounds, seconds = (2, 2.0) if asked.quick else (5, 10.0)
+    rounds, seconds = (3, 4.0) if asked.quick else (5, 10.0)
     found: dict[str, Any] = {"cores": os.cpu_count(), "load": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d")}
     found["constants"] = constants()
     for name, value in found["constants"].items():
