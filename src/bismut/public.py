@@ -22,7 +22,6 @@ from bismut.ensembles import (
     paths,
     quantiles,
     section,
-    simulate,
     temperature,
     time_average,
     trajectory,
@@ -88,7 +87,7 @@ from bismut.mechanics import (
 )
 from bismut.noise import Wiener
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
-from bismut.store import load, save
+from bismut.store import load, save, simulate
 
 __all__ = [
     "ABOBA",
