@@ -1,7 +1,7 @@
 """python -m benchmarks.workers: one run by one and by two workers, and the constants of the model in docs/scaling.md; JSON in output/workers.json.
 
-A machine that others use as well tells little by its clock. So each speed comes with path-steps per second of processor time of all processes,
-rounds of one and two workers alternate, and the ratio is the median over rounds. --quick makes fewer and shorter ones.
+A machine that others use as well tells little by its clock. So each speed comes with path-steps per second of processor time of all processes, and
+ratios are medians over rounds. --quick makes fewer and shorter ones.
 """
 
 from __future__ import annotations
@@ -75,11 +75,13 @@ def _run(seconds: float, block: int = 4096, blocks: int = 8, steps: int | None =
 def efficiency(make: Callable[[int], Any], run: Any, rounds: int) -> dict[str, float]:
     """Million path-steps a second by one worker and by two, by the clock and by processor time; the ratios, and what two workers keep of it."""
     work = run.steps * run.trajectories / 1e6
-    with ExitStack() as stack:
-        executors = [_entered(stack, make(n)) for n in (1, 2)]
-        for executor in executors:
+    found = []
+    for n in (1, 2):
+        with ExitStack() as stack:
+            executor = _entered(stack, make(n))
             carry_out(run, executor=executor, progress=False)  # begun and compiled
-        pairs = [[_timed(run, executor) for executor in executors] for _ in range(rounds)]
+            found.append([_timed(run, executor) for _ in range(rounds)])
+    pairs = list(zip(*found, strict=True))
     clock, effort = (statistics.median(one[i] / two[i] for one, two in pairs) for i in (0, 1))
     best = [min(pair[n][0] for pair in pairs) for n in (0, 1)]
     spent = [min(pair[n][1] for pair in pairs) for n in (0, 1)]
