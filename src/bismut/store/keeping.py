@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bismut.ensembles import Request, Result, perform
-from bismut.executors import Executor
 from bismut.store.journal import RunJournal
 from bismut.store.run import Run
 from bismut.store.runs import write_run
@@ -32,7 +31,7 @@ def carry_out_kept(
     *,
     said: dict[str, Any] | None = None,
     progress: bool | None = None,
-    executor: Executor | None = None,
+    executor: Any = None,
     blocks: range | None = None,
     deadline: float | None = None,
 ) -> KeptRun:

@@ -44,7 +44,7 @@ def repair(
     command: str,
     force: bool = False,
     progress: bool | None = None,
-    executor: Executor | None = None,
+    executor: Any = None,
 ) -> Repaired:
     """Mend a run folder; `request_of` gives the request of a run whose documents are sound."""
     path = Path(path)
