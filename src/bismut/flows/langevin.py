@@ -25,9 +25,9 @@ from bismut.flows.splitting import BAOAB, Splitting
 from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Claims, Ledger, State, System
 from bismut.mechanics.constraint import project
-from bismut.mechanics.dependence import depends
 from bismut.mechanics.friction import Friction, Nothing, friction_of
 from bismut.mechanics.heat import Drag, Temperature, check_quadratic
+from bismut.mechanics.kicks import felt
 from bismut.mechanics.law import Law, law
 from bismut.precision import cast
 from bismut.programs import compiled
@@ -173,15 +173,19 @@ class Langevin(Flow):
         """−dU + F."""
         system, space, zero = self.moving, self.system.space, self.system.space.zero(self.system.dtype)
         slope = space.differential(lambda q: -system.potential(q, t), q)
-        return add(slope, system.force(q, zero, t)) if system.forced else slope
+        return add(slope, system.force(q, zero, t)) if system.pushed else slope
 
     def kick(self, state: State, slope: Velocity, h, t) -> tuple[State, Solve]:
         """B: p ← p + h (−dU + F), along the constraints."""
         return self._push(state, scale(h, slope), t)
 
     def shake(self, state: State, dW: Float[Array, " m"], t) -> tuple[State, Solve, Float[Array, ""]]:
-        """N: p ← p + Σ dγ_i ΔW_i, along the constraints; and the work that the stochastic potentials did."""
-        impulse = self.system.space.differential(lambda q: self.moving.noise(q, t) @ dW, state.q)
+        """N: p ← p + Σ dγ_i ΔW_i + Σ F_j ΔW_j, along the constraints; and the work that they did."""
+        space, system = self.system.space, self.moving
+        if system.random_forces:
+            impulse = system.kick(state.q, space.zero(system.dtype), dW, t)
+        else:
+            impulse = space.differential(lambda q: system.noise(q, t) @ dW, state.q)
         new, solve = self._push(state, impulse, t)
         return new, solve, self._kinetic_gain(state, new, t)
 
@@ -232,7 +236,7 @@ class Langevin(Flow):
             return jnp.zeros((), system.dtype)
         U = system.potential
         done = 0.5 * (U(old.q, t + h) - U(old.q, t) + U(new.q, t + h) - U(new.q, t))
-        if system.forced:
+        if system.pushed:
             zero = space.zero(system.dtype)
             mean = scale(0.5, add(system.force(old.q, zero, t), system.force(new.q, zero, t + h)))
             done = done + pair(mean, space.subtract(new.q, old.q))
@@ -243,7 +247,12 @@ class Langevin(Flow):
         if old.ledger is None:
             return jnp.zeros((), self.system.dtype)
         gamma = self.moving.noise
-        return 0.5 * (gamma(new.q, t) - gamma(old.q, t) + gamma(new.q, t + h) - gamma(old.q, t + h)) @ dW / h
+        done = 0.5 * (gamma(new.q, t) - gamma(old.q, t) + gamma(new.q, t + h) - gamma(old.q, t + h)) @ dW / h
+        if self.moving.random_forces:
+            space, force = self.system.space, self.moving.random_force
+            x, weights = space.subtract(new.q, old.q), dW[self.moving.potentials :] / h
+            done = done + 0.5 * (felt(force(old.q, scale(1 / h, x), t), x) + felt(force(new.q, scale(1 / h, x), t + h), x)) @ weights
+        return done
 
     def work_of_time(self, state: State, h, t) -> Float[Array, ""]:
         """H(q, p, t + h) − H(q, p, t): the work of a clock that moves on while the state stands still."""
@@ -256,8 +265,7 @@ class Langevin(Flow):
     def check_kicks(self) -> None:
         """Kick and drift need L = T(q, v) − U(q) and forces that do not see the velocity."""
         system = self.moving
-        q, zero = system.space.origin(system.dtype), system.space.zero(system.dtype)
-        if system.forced and depends(lambda v: system.force(q, v), zero):
+        if system.force_sees_velocity:
             raise BismutError(
                 f"The force depends on the velocity, and a kick at fixed q does not know it. {self.splitting} cannot place it: "
                 "use splitting=GLA(bm.Midpoint), or friction= if the force is a friction."

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from bismut.actions.action import Action
-from bismut.flows.legendre import Impulses, free_momenta, momenta
+from bismut.flows.legendre import Impulses, free_momenta, momenta, seen
 from bismut.mechanics import State, System, newton
 from bismut.mechanics.constraint import covector, project
 from bismut.mechanics.dependence import affine, depends
@@ -71,17 +71,17 @@ class Variational(eqx.Module):
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
         """One step of one trajectory."""
         action, system = self.scheme, self.scheme.system
-        v_force = system.velocity(state.q, state.p, t) if system.forced and action.explicit_force else None
+        before = seen(action, state.q, state.p, dW, t)
         if system.inert and not system.constraints and self._splits() and additive(action):
-            new, solve = self._kick_and_drift(state, h, dW, t, v_force)
+            new, solve = self._kick_and_drift(state, h, dW, t, before)
         else:
-            new, solve = self._solve(state, h, dW, t, v_force)
+            new, solve = self._solve(state, h, dW, t, before)
         return cast(new, system.dtype), solve
 
-    def _kick_and_drift(self, state: State, h, dW, t, v_force) -> tuple[State, Solve]:
+    def _kick_and_drift(self, state: State, h, dW, t, before) -> tuple[State, Solve]:
         """The step where S = S_T(v) + S_U(q0, q1): −D₁S_T(v) = p0 + D₁S_U is solved piece by piece, and p1 = D₂S_T + D₂S_U."""
         action, free = self.scheme, self.scheme.system.without_potential()
-        impulses = Impulses(action, state.q, h, dW, t, v_force)
+        impulses = Impulses(action, state.q, h, dW, t, before)
         push = impulses.at_start()
         p = state.p if push is None else add(state.p, push)
         q1, p1, residual, converged, iterations = free.apart(lambda piece, q, p: drift(action.on(piece), q, p, h, t), state.q, p)
@@ -90,7 +90,7 @@ class Variational(eqx.Module):
         whole = lambda reduce, tree: reduce(jnp.stack([reduce(leaf) for leaf in jax.tree.leaves(tree)]))
         return State(q1, p1, state.ledger), Solve(whole(jnp.max, residual), whole(jnp.all, converged), whole(jnp.max, iterations))
 
-    def _solve(self, state: State, h, dW, t, v_force) -> tuple[State, Solve]:
+    def _solve(self, state: State, h, dW, t, before) -> tuple[State, Solve]:
         """The step as one equation for all of v, and of the multipliers."""
         action, system = self.scheme, self.scheme.system
         space, n = action.space, action.space.dim
@@ -99,7 +99,7 @@ class Variational(eqx.Module):
         def both(x):
             v = space.unflatten(x[:n])
             q1 = space.move(state.q, v, h)
-            p0, p1 = momenta(action, state.q, q1, v, h, dW, t, v_force)
+            p0, p1 = momenta(action, state.q, q1, v, h, dW, t, before)
             short = space.flatten(p0) - target
             if system.constraints:
                 short = jnp.concatenate([short - covector(system, state.q, x[n:]), system.constraint(q1)])
@@ -121,12 +121,12 @@ class Variational(eqx.Module):
         space, dtype = action.space, system.dtype
         x, q, one = jnp.zeros(space.dim, dtype), space.origin(dtype), jnp.ones((), dtype)
         dW = jnp.zeros(action.channels, dtype)
-        v_force = space.zero(dtype) if action.explicit_force else None
+        before = seen(action, q, space.zero(dtype), dW, one)
 
         def residual(x):
             v = space.unflatten(x)
             q1 = space.move(q, v, one)
-            return space.flatten(momenta(action, q, q1, v, one, dW, one, v_force)[0]), system.constraint(q1)
+            return space.flatten(momenta(action, q, q1, v, one, dW, one, before)[0]), system.constraint(q1)
 
         linear = affine(residual, x)
         cells = system.cells if self._splits() else newton.dense(space.dim)
@@ -135,7 +135,7 @@ class Variational(eqx.Module):
     def _splits(self) -> bool:
         """Whether only T couples components of v in the equation, in its cells."""
         action, system = self.scheme, self.scheme.system
-        return system.separable and (action.explicit_force or not system.forced) and self._potential_is_explicit()
+        return system.separable and (action.explicit_force or not system.force_sees_velocity) and self._potential_is_explicit()
 
     def _potential_is_explicit(self) -> bool:
         """Whether the potential part S_U of the action leaves the equation alone: S_U free of v, and ∂S_U/∂q0 free of q1."""

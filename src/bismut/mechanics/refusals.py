@@ -38,14 +38,37 @@ def count(system: System, name: str, function: Law | None, without: int, wanted:
     )
 
 
-def _shape_of(system: System, function: Law, *arguments):
+def count_forces(system: System) -> int:
+    """How many random forces there are: the first axis of the covectors, which all arrays share."""
+    if system._random_force is None:
+        return 0
+    q, v = system.space.origin(system.dtype), system.space.zero(system.dtype)
+    got, want = _returned(system, system._random_force, q, v), jax.eval_shape(lambda: v)
+    shapes = lambda tree: jax.tree.map(lambda leaf: tuple(jnp.shape(leaf)), tree)
+    leaves = jax.tree.leaves(got)
+    m = leaves[0].shape[0] if leaves and getattr(leaves[0], "ndim", 0) else None
+    if m is None or shapes(got) != jax.tree.map(lambda leaf: (m, *leaf.shape), want):
+        wanted = jax.tree.map(lambda leaf: ("m", *leaf.shape), want)
+        raise ShapeError(
+            f"random_force must return covectors shaped like a velocity with one more axis in front, one per Wiener process, {wanted}, "
+            f"but {shapes(got)} came. Write jnp.stack([F_1, F_2, ...])."
+        )
+    return m
+
+
+def _returned(system: System, function: Law, *arguments):
+    """What a function returns, in shapes."""
     try:
-        out = jax.eval_shape(lambda *a: system._call(function, *a, t=jnp.zeros((), system.dtype)), *arguments)
+        return jax.eval_shape(lambda *a: system._call(function, *a, t=jnp.zeros((), system.dtype)), *arguments)
     except BismutError:
         raise
     except Exception as problem:
         shapes = ", ".join(str(jax.tree.map(jnp.shape, a)) for a in arguments)
         raise ShapeError(f"{function.name} fails when called with arrays of shapes {shapes} on {system.space}: {why(problem)}.") from problem
+
+
+def _shape_of(system: System, function: Law, *arguments):
+    out = _returned(system, function, *arguments)
     return out.shape if hasattr(out, "shape") else f"a {type(out).__name__}"
 
 

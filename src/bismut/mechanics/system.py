@@ -1,8 +1,8 @@
 """A mechanical system: what nature does.
 
-    S = ∫ L(q, v) dt + Σ γ_i(q) ∘ dW_i + ⟨p, dq/dt − v⟩ dt + ⟨dΛ, g(q)⟩ ,       plus the virtual work of a force F(q, v)
+    S = ∫ L(q, v) dt + Σ γ_i(q) ∘ dW_i + ⟨p, dq/dt − v⟩ dt + ⟨dΛ, g(q)⟩ ,       plus the virtual work of F(q, v) dt + Σ F_j(q, v) ∘ dW_j
 
-A space, a Lagrangian, stochastic potentials and perhaps a force and constraints g(q) = 0; energy, momentum, the Legendre transform both ways
+A space, a Lagrangian, stochastic potentials and perhaps forces, steady and random, and constraints g(q) = 0; energy, momentum, the Legendre transform both ways
 and the momentum maps of its symmetries are derived. Wrong shapes, a Lagrangian that is not a number and a degenerate one are refused here, before
 anything runs.
 """
@@ -21,7 +21,8 @@ from jaxtyping import Array, Float
 from bismut.errors import BismutError, ShapeError, nearest
 from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import newton, refusals
-from bismut.mechanics.dependence import affine
+from bismut.mechanics.dependence import affine, depends
+from bismut.mechanics.kicks import kick
 from bismut.mechanics.kinetic import Quadratic
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.newton import Cells
@@ -34,6 +35,7 @@ from bismut.showing import brief, counted, table
 from bismut.spaces import Point, Power, Product, Space, Velocity, add, pair
 
 Scalar = Float[Array, ""]
+_QUIET = {"_noise": None, "_random_force": None, "channels": 0, "random_forces": 0}  # a system without noise
 
 
 class System(eqx.Module):
@@ -41,7 +43,8 @@ class System(eqx.Module):
 
     lagrangian  L(q, v), one number
     noise       γ(q), one value per Wiener process, as one array
-    force       F(q, v), a covector with the structure of a velocity
+    force       F(q, v), a covector with the structure of a velocity; on a group a torque in the body (`in_space` takes torques in space)
+    random_force  F_j(q, v), such covectors with one more axis in front, one per Wiener process; these come after those of the noise
     constraint  g(q), one value per constraint, as one array; the motion keeps g = 0
     symmetries  names and actions whose momentum maps one wants to see
     parameters  numbers (any tree of arrays) given to those functions that name an argument `parameters`
@@ -54,12 +57,14 @@ class System(eqx.Module):
     _lagrangian: Law | None = eqx.field(static=True)
     _noise: Law | None = eqx.field(static=True)
     _force: Law | None = eqx.field(static=True)
+    _random_force: Law | None = eqx.field(static=True)
     _constraint: Law | None = eqx.field(static=True)
     _symmetries: tuple[tuple[str, Symmetry], ...] = eqx.field(static=True)
     _potential: Law | None = eqx.field(static=True)
     _kinetic: Law | None = eqx.field(static=True)
     _cells: tuple[int, ...] | None = eqx.field(static=True)
     channels: int = eqx.field(static=True)
+    random_forces: int = eqx.field(static=True)
     constraints: int = eqx.field(static=True)
     touches: Touches = eqx.field(static=True)
     precision: str = eqx.field(static=True)
@@ -72,6 +77,7 @@ class System(eqx.Module):
         force: Callable | None = None,
         symmetries: Mapping[str, Symmetry] | None = None,
         *,
+        random_force: Callable | None = None,
         constraint: Callable | None = None,
         parameters: Any = None,
         potential: Callable | None = None,
@@ -90,12 +96,14 @@ class System(eqx.Module):
         self._lagrangian = law("lagrangian", lagrangian, ("q", "v"))
         self._noise = law("noise", noise, ("q",))
         self._force = law("force", force, ("q", "v"))
+        self._random_force = law("random_force", random_force, ("q", "v"))
         self._constraint = law("constraint", constraint, ("q",))
         self._potential = law("potential", potential, ("q",))
         self._kinetic = law("kinetic", kinetic, ("q", "v"))
         self._symmetries = tuple((symmetries or {}).items())
         self._cells = cells
-        self.channels = refusals.count(self, "noise", self._noise, channels or 0, channels)
+        self.random_forces = refusals.count_forces(self)
+        self.channels = refusals.count(self, "noise", self._noise, channels or 0, channels) + self.random_forces
         self.constraints = refusals.count(self, "constraint", self._constraint, 0, None)
         self.touches = ()
         if self.constraints:
@@ -115,7 +123,31 @@ class System(eqx.Module):
 
     @property
     def forced(self) -> bool:
+        """Whether anything acts that has no potential, be it steady or random."""
+        return self.pushed or self._random_force is not None
+
+    @property
+    def pushed(self) -> bool:
+        """Whether a force acts that is not random."""
         return self._force is not None or self.dissipation is not None
+
+    @property
+    def potentials(self) -> int:
+        """How many of the Wiener processes, the first, belong to stochastic potentials."""
+        return self.channels - self.random_forces
+
+    @property
+    def force_sees_velocity(self) -> bool:
+        """Whether a force, steady or random, depends on the velocity."""
+        q, zero = self.space.origin(self.dtype), self.space.zero(self.dtype)
+        steady = self.pushed and depends(lambda v: self.force(q, v), zero)
+        return steady or self.kick_sees_velocity
+
+    @property
+    def kick_sees_velocity(self) -> bool:
+        """Whether a random force depends on the velocity, so that Itô and Stratonovich differ."""
+        q = self.space.origin(self.dtype)
+        return self._random_force is not None and depends(lambda v: self.random_force(q, v), self.space.zero(self.dtype))
 
     @property
     def has_lagrangian(self) -> bool:
@@ -143,13 +175,25 @@ class System(eqx.Module):
         return jnp.zeros(0, self.dtype) if self._constraint is None else self._call(self._constraint, q, t=0.0)
 
     def noise(self, q: Point, t=0.0) -> Float[Array, " m"]:
-        """γ(q), one value per Wiener process."""
-        return jnp.zeros(self.channels, self.dtype) if self._noise is None else self._call(self._noise, q, t=t)
+        """γ(q), one value per Wiener process; 0 for those of random forces, which have none."""
+        if self._noise is None:
+            return jnp.zeros(self.channels, self.dtype)
+        values = self._call(self._noise, q, t=t)
+        return jnp.concatenate([values, jnp.zeros(self.random_forces, self.dtype)]) if self.random_forces else values
 
     def force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
         """F(q, v), with the dissipation that balances heat, if any."""
         force = self.space.zero(self.dtype) if self._force is None else self._call(self._force, q, v, t=t)
         return force if self.dissipation is None else add(force, self.dissipation(self, q, v, t))
+
+    def random_force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
+        """F_j(q, v), the Wiener process as the first axis of each array."""
+        assert self._random_force is not None
+        return self._call(self._random_force, q, v, t=t)
+
+    def kick(self, q: Point, v: Velocity, dW: Float[Array, " m"], t=0.0) -> Velocity:
+        """Σ dγ_i(q) ΔW_i + Σ F_j(q, v) ΔW_j."""
+        return kick(self, q, v, dW, t)
 
     def _call(self, function: Law, *arguments, t):
         return function(*arguments, t=t, parameters=self.parameters)
@@ -252,7 +296,7 @@ class System(eqx.Module):
         """Free motion with a kinetic energy of fewer bodies."""
         T, cells = Law("kinetic", kinetic, ()), _cells_of(kinetic)
         nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
-        changed = {"_lagrangian": T, "_kinetic": T, "_potential": nothing, "_noise": None, "_force": None, "dissipation": None, "channels": 0}
+        changed = {"_lagrangian": T, "_kinetic": T, "_potential": nothing, "_force": None, "dissipation": None, **_QUIET}
         return self._changed(space=kinetic.space, _cells=cells, parameters=None, _symmetries=(), **changed)
 
     def with_parameters(self, parameters: Any) -> System:
@@ -283,14 +327,14 @@ class System(eqx.Module):
         else:
             free = self._kinetic
         nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
-        return self._changed(_lagrangian=free, _potential=nothing, _noise=None, _force=None, dissipation=None, channels=0)
+        return self._changed(_lagrangian=free, _potential=nothing, _force=None, dissipation=None, **_QUIET)
 
     def using(self, retraction: str) -> System:
         """The same system on its space with another retraction."""
         return self._changed(space=self.space.using(retraction))
 
     def without_noise(self) -> System:
-        return self._changed(_noise=None, channels=0)
+        return self._changed(**_QUIET)
 
     def with_dissipation(self, dissipation: Any) -> System:
         """The same system with a force (system, q, v, t) ↦ covector that balances heat, beside its own."""
@@ -298,7 +342,8 @@ class System(eqx.Module):
 
     def __repr__(self) -> str:
         what = [counted(self.channels, "Wiener process", "Wiener processes")] if self.channels else []
-        what += ["forced"] if self.forced else []
+        what += ["forced"] if self.pushed else []
+        what += [counted(self.random_forces, "random force")] if self.random_forces else []
         what += [counted(self.constraints, "constraint")] if self.constraints else []
         what += [f"symmetries {', '.join(self.symmetries)}"] if self.symmetries else []
         what += [f"parameters {brief(self.parameters)}"] if jax.tree.leaves(self.parameters) else []
@@ -308,7 +353,8 @@ class System(eqx.Module):
         """What is known of the system, line by line, for a table."""
         form = "T(v) − U(q)" if self.separable else "L(q, v)" if self.has_lagrangian else "none"
         rows = [("degrees of freedom", str(self.freedom)), ("Lagrangian", form), ("Wiener processes", str(self.channels))]
-        rows += [("force", "friction that balances the noise" if self._force is None else "F(q, v)")] if self.forced else []
+        rows += [("force", "friction that balances the noise" if self._force is None else "F(q, v)")] if self.pushed else []
+        rows += [("random forces", str(self.random_forces))] if self.random_forces else []
         rows += [("constraints", str(self.constraints))] if self.constraints else []
         rows += [(f"symmetry {name}", symmetry.words) for name, symmetry in self._symmetries]
         rows += [("parameters", brief(self.parameters))] if jax.tree.leaves(self.parameters) else []

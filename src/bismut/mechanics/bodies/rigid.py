@@ -39,6 +39,7 @@ def rigid_bodies(
     check_forces: bool = True,
     noise: Callable | None = None,
     force: Callable | None = None,
+    random_force: Callable | None = None,
     constraint: Callable | None = None,
     box: Box | None = None,
     symmetries: Mapping[str, Symmetry] | None = None,
@@ -54,6 +55,7 @@ def rigid_bodies(
                   about centres of mass in the axes of torque_frame, "space" or "body". Compared with U at a random point unless check_forces is False
     noise         γ(x, R), one value per Wiener process: a function, or translation_noise(...) + orientation_noise(...) + pair_noise(...)
     force         what is not in the potential: F((x, R), (v, w)) returns (forces in space, torques in the body)
+    random_force  F_j((x, R), (v, w)) ∘ dW_j returns (forces in space, torques in the body), each with one more axis in front
     constraint    g(x, R), one value per constraint, kept at zero: joints between bodies, anchors
     box           a periodic Box, in which pair terms of potential and noise see nearest images; positions stay unwrapped
     symmetries, parameters, precision   as for System
@@ -75,6 +77,7 @@ def rigid_bodies(
         potential=_of_bodies("potential", potential),
         noise=_of_bodies("noise", noise),
         force=force,
+        random_force=random_force,
         constraint=_of_points(constraint),
         symmetries=symmetries,
         parameters=parameters,
