@@ -50,11 +50,6 @@ class Action(Scheme):
     def __call__(self, L: Lagrangian, gamma: Potentials, q0: Point, q1: Point, v: Velocity, h, dW: Float[Array, " m"], t) -> Float[Array, ""]:
         """S_d for the given Lagrangian and potentials."""
 
-    @property
-    def forced(self) -> bool:
-        """Whether anything acts that has no potential, so that neither symplecticity nor momentum maps are claimed."""
-        return self.system.forced
-
     def impulses(self, q0: Point, q1: Point, h, dW: Float[Array, " m"], t) -> tuple[Velocity, Velocity] | None:
         """(f⁻, f⁺), impulses at both ends of a step beside those of the system's forces; None for none."""
         del q0, q1, h, dW, t

@@ -11,7 +11,7 @@ from bismut.showing import Words, counted
 
 def explain(scheme: Scheme) -> str:
     """In words and formulas: the action of a scheme, what is solved for and how, what it costs, and what it claims."""
-    system, claims = scheme.system, scheme.claims
+    system, claims = scheme.system, scheme.promised
     lines = [f"{scheme.title} on {scheme.space}: {_freedom(scheme)}, {counted(scheme.channels, 'Wiener process', 'Wiener processes')}"]
     if isinstance(scheme, Flow):
         lines += scheme.details()
@@ -24,10 +24,16 @@ def explain(scheme: Scheme) -> str:
         pull = " + G(q0)ᵀΛ" if system.constraints else ""
         lines.append(f"  solve        p0{pull} = −D₁S_d(q0, q0 ⊕ h v) − f⁻: {structure.words}")
         lines.append(f"  cost         {structure.cells.width} tangents of the residual and one block solve per iteration")
-        if system.forced:
-            when = "explicit, with the velocity at the start of the step" if scheme.explicit_force else "with the velocity of the step"
+        explicit = scheme.explicit_force and system.force_sees_velocity
+        if system.pushed:
+            when = "explicit, with the velocity at the start of the step" if explicit else "with the velocity of the step"
             lines.append(f"  force        as impulses of its virtual work along the step; {when}")
-    kept = [word for word, flag in (("symplectic", claims.symplectic), ("keeps momentum maps", claims.momentum_maps)) if flag and not system.forced]
+        if system.random_forces:
+            when = "with the velocity half way through the kick" if explicit and system.kick_sees_velocity else "where the action looks at the noise"
+            lines.append(f"  random       {counted(system.random_forces, 'random force')} F_j ∘ dW_j, as virtual work {when}")
+        if scheme.forced and not system.forced:
+            lines.append("  force        the impulses f⁻ and f⁺ that were given")
+    kept = [word for word, flag in (("symplectic", claims.symplectic), ("keeps momentum maps", claims.momentum_maps)) if flag and not scheme.forced]
     orders = [f"order {claims.order:g}"] if claims.order is not None else []
     orders += [f"strong order {claims.strong_order:g}"] if claims.strong_order is not None and scheme.channels else []
     orders += [f"weak order {claims.weak_order:g}"] if claims.weak_order is not None and scheme.channels else []

@@ -1,6 +1,7 @@
 """Is a momentum map kept where the symmetry is one?
 
-    J = ⟨p, ξ_Q(q)⟩ = Σ_i p_i ξ_i        kept  if  L, every γ_i and the surface g = 0  are unchanged when q moves along ξ_Q, and v with it
+    J = ⟨p, ξ_Q(q)⟩ = Σ_i p_i ξ_i        kept  if  L, every γ_i and the surface g = 0  are unchanged when q moves along ξ_Q, and v with it,
+                                          and forces do no work along it, ⟨F, ξ_Q⟩ = 0
 
 Whether they are unchanged is measured at random points near a computed path, at random velocities: a derivative that vanishes at a special point, as
 that of x⁴ + y⁴ on an axis under rotations, says nothing. Changes of J are measured against the terms it is made of, Σ_i |p_i ξ_i|: from rest J itself
@@ -30,15 +31,19 @@ _CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compilin
 
 
 class Breaking(NamedTuple):
-    """Largest relative change under a symmetry, at any of the places, of the Lagrangian, the stochastic potentials and the constraints."""
+    """Largest relative change under a symmetry, at any of the places, of the Lagrangian, the stochastic potentials and the constraints; and the
+    largest relative work of forces, steady and random, along it."""
 
     lagrangian: float
     noise: float
     constraint: float
+    force: float
 
     def words(self, limit: float) -> str:
         names = {"L": self.lagrangian, "the noise": self.noise, "the constraint": self.constraint}
-        return " and ".join(f"{name} ({value:.1g})" for name, value in names.items() if not value <= limit)
+        changed = " and ".join(f"{name} ({value:.1g})" for name, value in names.items() if not value <= limit)
+        worked = "" if self.force <= limit else f"forces do work along it ({self.force:.1g})"
+        return ", and ".join(filter(None, [f"no symmetry: it changes {changed}" if changed else "", worked]))
 
 
 def noether(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
@@ -61,7 +66,7 @@ def noether(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
             findings.append(not_measured(law, "L, noise or constraint are not finite near the path, so invariance cannot be judged"))
             continue
         invariant = all(value <= limit for value in broken)
-        unclaimed = "not claimed" if invariant else f"no symmetry: it changes {broken.words(limit)}"
+        unclaimed = "not claimed" if invariant else broken.words(limit)
         findings.append(at_most(law, drift, 1e3 * eps, claimed and invariant, words, unclaimed))
     return findings
 
@@ -128,7 +133,8 @@ def breaking(system: System, generators: tuple[Generator, ...], near: Near) -> B
         changes = [_changes(system, generator, q, v) for generator in generators]
         L, noise = (jnp.stack(part) for part in zip(*changes, strict=True))
         held = [_leaving(system, generator, surface) for generator in generators]
-        return jnp.max(L), jnp.max(noise, initial=0.0), jnp.max(jnp.stack(held), initial=0.0)
+        worked = [_work(system, generator, q, v) for generator in generators]
+        return jnp.max(L), jnp.max(noise, initial=0.0), jnp.max(jnp.stack(held), initial=0.0), jnp.max(jnp.stack(worked), initial=0.0)
 
     found = jax.jit(jax.vmap(one), compiler_options=_CHEAP)(*near)
     # Neighbours may lie outside the domain of a potential; those inside decide.
@@ -156,6 +162,15 @@ def _leaving(system: System, generator: Generator, q: Point) -> Float[Array, " k
         return jnp.zeros(0, system.dtype)
     xi = system.space.flatten(generator(system.space, q))
     return jax.vmap(lambda row: _relative(row * xi, 0.0))(jacobian(system, q))
+
+
+def _work(system: System, generator: Generator, q: Point, v: Velocity) -> Float[Array, " f"]:
+    """|⟨F, ξ⟩| over the size of its terms, for every force."""
+    space = system.space
+    xi = space.flatten(generator(space, q))
+    forces = [space.flatten(system.force(q, v))[None]] if system.pushed else []
+    forces += [jax.vmap(space.flatten)(system.random_force(q, v))] if system.random_forces else []
+    return jax.vmap(lambda row: _relative(row * xi, 0.0))(jnp.concatenate(forces)) if forces else jnp.zeros(0, system.dtype)
 
 
 def _relative(terms: Float[Array, " n"], value) -> Float[Array, ""]:

@@ -29,7 +29,7 @@ def orders(scheme: Scheme, state: State, step: float, seed: int, *, wanted: bool
 
 def _measured(scheme: Scheme, state: State, step: float, seed: int) -> list[Finding]:
     # A scheme cannot have noise and no noise at once: with all normals zero, a bath is plain friction.
-    system, claims = scheme.damped if isinstance(scheme, Langevin) else scheme.system, scheme.claims
+    system, claims = scheme.damped if isinstance(scheme, Langevin) else scheme.system, scheme.promised
     reference = Verlet(system) if system.constraints else RungeKutta4(system)
     # The same shapes for both measurements, so that each scheme is compiled once.
     common = {"time": 16 * step, "levels": (16, 32, 64), "seed": seed, "finest": 1024, "trajectories": 64}

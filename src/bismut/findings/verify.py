@@ -40,10 +40,10 @@ def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = T
     check_step(step)
     path = Wiener(seed)
     state = one_start(start, path, 0, check_start(scheme, start))
-    system, claims = scheme.system, scheme.claims
+    system, claims = scheme.system, scheme.promised
     eps = float(np.finfo(system.dtype).eps)
     h = jnp.asarray(step, system.dtype)
-    conservative = not system.forced
+    conservative = not scheme.forced
     findings = []
 
     def structure(state: State):
@@ -56,7 +56,7 @@ def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = T
     findings.append(at_most("symplectic defect", defect, limit, claimed, "max |TᵀΩT − Ω| of one step"))
     findings.append(_volume(scheme, volume, step, limit, claimed))
     run = trajectory(scheme, state, step=step, steps=_STEPS, path=path)
-    findings += _momentum_maps(scheme, run.states, claims.momentum_maps and conservative)
+    findings += _momentum_maps(scheme, run.states, claims.momentum_maps and (conservative or system.forced))
     if system.constraints:
         findings += _constraints(scheme, run.states, eps)
     if isinstance(scheme, Action):
@@ -101,19 +101,19 @@ def _constraints(scheme: Scheme, states: State, eps: float) -> list[Finding]:
 
 def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: float) -> Finding:
     h = jnp.asarray(step, scheme.system.dtype)
-    if scheme.explicit_force and scheme.system.forced:
-        return not_measured("action stationary", "an explicit force sees the momentum, which a path of points does not show")
     size = 1.0 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(states.p))
 
-    def slope_of(q):
-        return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype))
+    def slope_of(q, p):
+        return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype), p=p)
 
-    slopes = np.asarray(jax.jit(slope_of, compiler_options=_CHEAP)(states.q))
+    slopes = np.asarray(jax.jit(slope_of, compiler_options=_CHEAP)(states.q, states.p))
     if scheme.system.constraints:
         inner = jax.tree.map(lambda leaf: leaf[1:-1], states.q)
         slopes = _tangential(slopes, np.asarray(jax.jit(jax.vmap(lambda q: jacobian(scheme.system, q)))(inner)))
     slope = float(np.abs(slopes).max())
-    return at_most("action stationary", slope, 1e3 * eps * size / step, True, "largest |d𝔊| along a computed path")
+    return at_most(
+        "action stationary", slope, 1e3 * eps * size / step, True, f"largest |d𝔊{' + work of forces' if scheme.forced else ''}| along a computed path"
+    )
 
 
 def _tangential(slopes: np.ndarray, G: np.ndarray) -> np.ndarray:

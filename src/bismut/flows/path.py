@@ -18,9 +18,7 @@ from bismut.mechanics import State
 from bismut.spaces import Point, Velocity, scale
 
 
-def end_momenta(
-    action: Action, q0: Point, q1: Point, h, dW: Float[Array, " m"], t=0.0, *, p: Velocity | None = None
-) -> tuple[Velocity, Velocity]:
+def end_momenta(action: Action, q0: Point, q1: Point, h, dW: Float[Array, " m"], t=0.0, *, p: Velocity | None = None) -> tuple[Velocity, Velocity]:
     """The discrete Legendre transforms (p0, p1) = (−D₁S_d − f⁻, D₂S_d + f⁺) of one step.
 
     p  the momentum before the step; wanted only where a force is explicit and sees its velocity, as that of VariationalEuler

@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from bismut.actions.action import Action
-from bismut.flows.legendre import Impulses, free_momenta, momenta, seen
+from bismut.flows.legendre import Impulses, driven, free_momenta, momenta, seen
 from bismut.mechanics import State, System, newton
 from bismut.mechanics.constraint import covector, project
 from bismut.mechanics.dependence import affine, depends
@@ -138,15 +138,19 @@ class Variational(eqx.Module):
         return system.separable and (action.explicit_force or not system.force_sees_velocity) and self._potential_is_explicit()
 
     def _potential_is_explicit(self) -> bool:
-        """Whether the potential part S_U of the action leaves the equation alone: S_U free of v, and ∂S_U/∂q0 free of q1."""
+        """Whether the part S_U of the action that holds potential, noise and the work of forces leaves the equation alone: S_U free of v, and ∂S_U/∂q0
+        free of q1."""
         action, system = self.scheme, self.scheme.system
         space, dtype = action.space, system.dtype
         zero, q, one = space.zero(dtype), space.origin(dtype), jnp.ones((), dtype)
         dW = jnp.zeros(action.channels, dtype)
         L = system.without_kinetic_energy().lagrangian
 
+        before = seen(action, q, zero, dW, one)
+
         def S(q0, q1, v):
-            return action(L, system.noise, q0, q1, v, one, dW, one)
+            worked = driven(action, *jax.lax.stop_gradient((q0, q1, v)), one, dW, one, before, L)
+            return action(*worked, q0, q1, v, one, dW, one)
 
         return not depends(lambda v: S(q, q, v), zero) and not depends(lambda q1: jax.grad(S)(q, q1, zero), q)
 

@@ -15,6 +15,7 @@ import numpy as np
 from bismut.errors import BismutError, DegenerateError, DomainError
 from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import small
+from bismut.mechanics.commuting import commuting
 from bismut.mechanics.state import Ledger, State, blank_ledger
 from bismut.mechanics.system import System
 from bismut.noise import Index, Stream, Wiener
@@ -64,6 +65,17 @@ class Scheme(eqx.Module):
         return self.system.channels
 
     @property
+    def forced(self) -> bool:
+        """Whether anything acts that has no potential, so that steps are not symplectic."""
+        return self.system.forced
+
+    @property
+    def promised(self) -> Claims:
+        """The claims, as far as this system lets them hold: without Lévy areas, noises that do not commute allow strong order ½ and no more."""
+        strong = self.claims.strong_order
+        return self.claims if strong is None or strong <= 0.5 or commuting(self.system) else self.claims._replace(strong_order=0.5)
+
+    @property
     def clipped(self) -> int:
         """How many of them, counted from the first, a bounded path bounds: those that an implicit step sees."""
         return self.channels
@@ -84,7 +96,7 @@ class Scheme(eqx.Module):
         return f"{self.title} of {self.system!r}"
 
     def _repr_html_(self) -> str:
-        rows = [("claims", str(self.claims)), ("Wiener processes", str(self.channels))]
+        rows = [("claims", str(self.promised)), ("Wiener processes", str(self.channels))]
         named = {name for name, _ in rows}
         return table(f"{self.title} on {self.space}", [*rows, *(row for row in self.system.shown() if row[0] not in named)])
 
