@@ -86,7 +86,7 @@ from bismut.mechanics import (
     uniform_field,
     with_forces,
 )
-from bismut.noise import Wiener
+from bismut.noise import FractionalBrownian, Jumps, OrnsteinUhlenbeck, Path, Recorded, Wiener
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
 from bismut.store import load, save
 
@@ -107,18 +107,23 @@ __all__ = [
     "Discrete",
     "Euclidean",
     "EulerMaruyama",
+    "FractionalBrownian",
     "Group",
     "ImplicitEulerMaruyama",
+    "Jumps",
     "Langevin",
     "Metropolised",
     "Midpoint",
     "Noise",
     "Observer",
+    "OrnsteinUhlenbeck",
+    "Path",
     "Placed",
     "Plan",
     "Potential",
     "Power",
     "Product",
+    "Recorded",
     "Reduced",
     "Result",
     "RungeKutta4",

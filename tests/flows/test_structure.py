@@ -7,7 +7,7 @@ import pytest
 
 import bismut as bm
 from bismut.flows import Variational
-from bismut.flows.legendre import momenta
+from bismut.flows.legendre import momenta, seen
 from bismut.mechanics.newton import Cells
 from tests.flows.catalogue import PLAIN, increments, once, scheme, system
 from tests.systems import random_state

@@ -13,7 +13,7 @@ from jax.core import Tracer
 from bismut.ensembles.result import RESERVED
 from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
 from bismut.mechanics import Maxwell, Scheme, State, constraint
-from bismut.noise import Index, Wiener, words
+from bismut.noise import Index, Path, Wiener, words
 from bismut.programs import Memory, compiled, key, split
 from bismut.spaces import Point
 from bismut.tracing import traced
@@ -54,13 +54,24 @@ def one_of(value, words: tuple[str, ...], name: str) -> str:
     return value
 
 
-def chosen_path(seed: int | None, path: Any) -> Wiener:
-    """The path of a seed, or the path itself; not both."""
-    if path is not None and not isinstance(path, Wiener):
-        raise DomainError(f"path must be a Wiener path such as Wiener(7, substeps=2), but {type(path).__name__} came. A number is given as seed=.")
+def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps: int, trajectories: int) -> Path:
+    """The path of a seed, or the path itself, not both; refused if it cannot drive so many steps of so many trajectories."""
+    if path is not None and not isinstance(path, Path):
+        raise DomainError(
+            f"path must be a path such as Wiener(7, substeps=2), Recorded(increments) or a subclass of Path of your own, but {type(path).__name__} "
+            "came. A number is given as seed=, and data as Recorded(data)."
+        )
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
-    return path if path is not None else Wiener(0 if seed is None else seed)
+    if path is None:
+        return Wiener(0 if seed is None else seed)
+    if path.jumps and not scheme.marcus:
+        raise DomainError(
+            f"{path!r} jumps, but a jump under {scheme.title} would not be the flow of its noise for unit time, because kicks see the momentum. "
+            "Use noise that depends on q alone."
+        )
+    path.check(channels=scheme.clipped, h=step, steps=steps, trajectories=trajectories)
+    return path
 
 
 def check_time(t0) -> None:
@@ -137,7 +148,7 @@ def _one_axis(batch: tuple[int, ...]) -> tuple[int, ...]:
     return batch
 
 
-def one_start(start: State | Maxwell, path: Wiener, trajectory: Any, batch: tuple[int, ...]) -> State:
+def one_start(start: State | Maxwell, path: Path, trajectory: Any, batch: tuple[int, ...]) -> State:
     """The start of one trajectory; of a batch, the one that belongs to it."""
     known = not traced(trajectory)
     if known and (isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0):
@@ -159,7 +170,7 @@ def example_of(start: State | Maxwell, batch: tuple[int, ...]) -> State:
     return jax.tree.map(shape, start)
 
 
-def many_starts(start: State | Maxwell, path: Wiener, trajectories: Any, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
+def many_starts(start: State | Maxwell, path: Path, trajectories: Any, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
     """The starts of many trajectories along a first axis; of a batch, those at the places given, by default the numbers of the trajectories."""
     at: Any = trajectories.astype(np.int64) if places is None else places
     if isinstance(start, Maxwell):
@@ -173,7 +184,7 @@ def many_starts(start: State | Maxwell, path: Wiener, trajectories: Any, batch: 
 
 
 @compiled
-def _draw(start: Maxwell, path: Wiener, index: Index, q: Point, axis: int | None) -> State:
+def _draw(start: Maxwell, path: Path, index: Index, q: Point, axis: int | None) -> State:
     spread = jax.vmap(lambda i, place: start.draw(path, i, place), in_axes=(0, axis))
     return spread(index, q)
 

@@ -27,7 +27,7 @@ from bismut.ensembles.sweep import grid, started, variants
 from bismut.ensembles.task import Chosen, chosen, known, numbers_of, program
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.mechanics import Maxwell, Scheme, State
-from bismut.noise import Wiener
+from bismut.noise import Path
 
 _FEW = 32  # blocks up to which their number is made to fit
 
@@ -69,7 +69,7 @@ class Request:
         return self.settings[0].scheme
 
     @property
-    def path(self) -> Wiener:
+    def path(self) -> Path:
         return self.settings[0].path
 
     @property
@@ -131,7 +131,7 @@ def request(
     burn_in: int = 0,
     until: Mapping[str, float] | None = None,
     sweep: Mapping[str, Any] | None = None,
-    path: Wiener | None = None,
+    path: Path | None = None,
     t0: Any = None,
     on_failure: str = "exclude",
     block: int | None = None,
@@ -165,7 +165,7 @@ def request(
         raise DomainError(f"Trajectory numbers are below 2⁶³, but {first + trajectories} came.")
     one_of(mode, MODES, "mode")
     one_of(on_failure, ("exclude", "raise"), "on_failure")
-    path = chosen_path(seed, path)
+    path = chosen_path(seed, path, scheme, step=float(step), steps=done + burn_in + steps, trajectories=first + trajectories)
     axes = grid(sweep)
     schemes = variants(scheme, axes)
     starts, batch = _starts(schemes, start, axes, trajectories, continued=continue_from is not None)

@@ -25,6 +25,7 @@ from bismut.ensembles.stopping import Stop
 from bismut.ensembles.workers import Threads
 from bismut.errors import SimulationError
 from bismut.mechanics import State
+from bismut.noise import Wiener
 
 MINIMUM = 30  # trajectories before `until` believes an error
 
@@ -190,9 +191,10 @@ def _provenance(request: Request, run: list[int], steps: int) -> Provenance:
         trajectories=request.trajectories,
         t0=request.t0,
         seed=path.seed_number,
-        substeps=path.substeps,
-        shift=path.shifted_by,
-        bounded=path.bounded,
+        substeps=path.substeps if isinstance(path, Wiener) else 1,
+        shift=path.shifted_by if isinstance(path, Wiener) else 0,
+        bounded=isinstance(path, Wiener) and path.bounded,
+        path=repr(path),
         mode=request.chosen.engine.name,
         block=request.size,
         parameters=as_data(scheme.system.parameters),

@@ -19,7 +19,7 @@ from bismut.ensembles.request import Request, request
 from bismut.ensembles.result import Result
 from bismut.ensembles.run import carry_out
 from bismut.mechanics import Scheme
-from bismut.noise import Wiener
+from bismut.noise import Path
 
 
 def simulate(
@@ -35,7 +35,7 @@ def simulate(
     burn_in: int = 0,
     until: Mapping[str, float] | None = None,
     sweep: Mapping[str, Any] | None = None,
-    path: Wiener | None = None,
+    path: Path | None = None,
     t0: float | None = None,
     on_failure: str = "exclude",
     block: int | None = None,
@@ -59,7 +59,7 @@ def simulate(
     burn_in     steps made before anybody looks
     until       names and standard errors: trajectories are added, up to `trajectories`, until each named error is small enough, and at least 30
     sweep       names of parameters and their values: extra first axes of every result, all run by one program and on the same noise
-    path        a Wiener path instead of a seed: refined, shifted or bounded
+    path        a path instead of a seed: a Wiener path refined, shifted or bounded, or any other Path
     t0          the time at the start, where something depends on it
     on_failure  "exclude" leaves failed trajectories out from the failing step on and reports them; "raise" raises at the end
     block       trajectories advanced together, chosen by the size of the step if not given

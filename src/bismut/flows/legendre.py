@@ -132,7 +132,7 @@ def driven(action: Action, q0: Point, q1: Point, v: Velocity, h, dW, t, before: 
 
 
 class _Restarting:
-    """A function that is given, call after call, what was found at the places where one evaluation of the action looks, over and over in this order."""
+    """A function that is given, call after call, what was found where an evaluation of the action looks, over and over in the same order."""
 
     def __init__(self, function: Callable, places: list[tuple]):
         self._function, self._places, self._count = function, places, 0

@@ -138,8 +138,8 @@ class Variational(eqx.Module):
         return system.separable and (action.explicit_force or not system.force_sees_velocity) and self._potential_is_explicit()
 
     def _potential_is_explicit(self) -> bool:
-        """Whether the part S_U of the action that holds potential, noise and the work of forces leaves the equation alone: S_U free of v, and ∂S_U/∂q0
-        free of q1."""
+        """Whether the part S_U of the action that holds potential, noise and the work of forces leaves the equation alone: it is free of v, and
+        ∂S_U/∂q0 free of q1."""
         action, system = self.scheme, self.scheme.system
         space, dtype = action.space, system.dtype
         zero, q, one = space.zero(dtype), space.origin(dtype), jnp.ones((), dtype)

@@ -18,7 +18,7 @@ from bismut.mechanics import small
 from bismut.mechanics.commuting import commuting
 from bismut.mechanics.state import Ledger, State, blank_ledger
 from bismut.mechanics.system import System
-from bismut.noise import Index, Stream, Wiener
+from bismut.noise import Index, Path, Stream
 from bismut.precision import cast
 from bismut.showing import brief, table
 from bismut.spaces import Point, Space, Velocity, add
@@ -79,6 +79,11 @@ class Scheme(eqx.Module):
     def clipped(self) -> int:
         """How many of them, counted from the first, a bounded path bounds: those that an implicit step sees."""
         return self.channels
+
+    @property
+    def marcus(self) -> bool:
+        """Whether a finite increment moves a state along the flow of its noise for unit time: so it is where kicks see q alone."""
+        return not self.system.kick_sees_velocity
 
     @property
     def pathwise(self) -> bool:
@@ -213,7 +218,7 @@ class Maxwell(eqx.Module):
     def __repr__(self) -> str:
         return f"Maxwell(q={brief(self.q)}, temperature={brief(self.temperature)}{', ledger=True' if self.ledger else ''})"
 
-    def draw(self, path: Wiener, trajectory: Index, q: Point) -> State:
+    def draw(self, path: Path, trajectory: Index, q: Point) -> State:
         """The start of one trajectory at a point q."""
         system = self.system
         normals = path.normals(trajectory, system.space.dim, Stream.start, system.dtype)

@@ -2,7 +2,8 @@
 
     ⟨Ad*_g μ, ξ⟩ = ⟨μ, Ad_g ξ⟩        (SO(3): Rᵀμ)
 
-A covector of the library acts on velocities ξ = g⁻¹ġ, in the axes of the body. One that acts on the velocities ġg⁻¹ = Ad_g ξ in space is brought there by Ad*.
+A covector of the library acts on velocities ξ = g⁻¹ġ, in the axes of the body. One that acts on the velocities ġg⁻¹ = Ad_g ξ in space is brought
+there by Ad*.
 """
 
 from __future__ import annotations
