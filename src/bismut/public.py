@@ -1,6 +1,16 @@
 """Every public name, gathered from the rooms; `import bismut` offers them and reads this file when the first of them is asked for."""
 
-from bismut.actions import Action, Discrete, Midpoint, VariationalEuler, Verlet
+from bismut.actions import (
+    Action,
+    Discrete,
+    DiscreteHamiltonian,
+    HamiltonianEuler,
+    HamiltonianMidpoint,
+    HamiltonianVerlet,
+    Midpoint,
+    VariationalEuler,
+    Verlet,
+)
 from bismut.ensembles import (
     Observer,
     Plan,
@@ -105,10 +115,14 @@ __all__ = [
     "Circle",
     "Claims",
     "Discrete",
+    "DiscreteHamiltonian",
     "Euclidean",
     "EulerMaruyama",
     "FractionalBrownian",
     "Group",
+    "HamiltonianEuler",
+    "HamiltonianMidpoint",
+    "HamiltonianVerlet",
     "ImplicitEulerMaruyama",
     "Jumps",
     "Langevin",

@@ -64,7 +64,7 @@ def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
     if path is None:
-        return Wiener(0 if seed is None else seed)
+        return Wiener(0 if seed is None else seed, bounded=scheme.bounded)
     if path.jumps and not scheme.marcus:
         raise DomainError(
             f"{path!r} jumps, but a jump under {scheme.title} would not be the flow of its noise for unit time, because kicks see the momentum. "

@@ -2,9 +2,10 @@
 
 import sys
 
-from bismut.actions import Action
+from bismut.actions import Action, DiscreteHamiltonian
 from bismut.ensembles.explaining import ensemble_words
 from bismut.flows import Flow, Variational
+from bismut.flows.generating import Generated
 from bismut.mechanics import Scheme
 from bismut.showing import Words, counted
 
@@ -15,6 +16,12 @@ def explain(scheme: Scheme) -> str:
     lines = [f"{scheme.title} on {scheme.space}: {_freedom(scheme)}, {counted(scheme.channels, 'Wiener process', 'Wiener processes')}"]
     if isinstance(scheme, Flow):
         lines += scheme.details()
+    if isinstance(scheme, DiscreteHamiltonian):
+        lines += [f"  generating   {formula}" for formula in _formulas(scheme)]
+        lines.append(f"  unknown      {system.space.dim} components of p̄, and as many of x = q1 ⊖ q0; p1 = D₂S")
+        lines.append(f"  solve        x = ∂K_d/∂p̄, p0 = −D₁S {Generated(scheme).shape().words}")
+        if scheme.bounded:
+            lines.append("  increments   bounded, |ΔW| ≤ √(4 h |ln h|) unless a path is given: moments change by O(h²), below every order claimed")
     if isinstance(scheme, Action):
         structure = Variational(scheme).structure()
         lines += [f"  action       {formula}" for formula in _formulas(scheme)]
@@ -48,8 +55,8 @@ def _freedom(scheme: Scheme) -> str:
     return f"{free} ({system.space.dim} less {counted(system.constraints, 'constraint')})" if system.constraints else free
 
 
-def _formulas(scheme: Action) -> list[str]:
-    """The indented lines that open the file of an action: its scalar, said as an equation."""
+def _formulas(scheme: Scheme) -> list[str]:
+    """The indented lines that open the file of a scheme: its scalar, said as an equation."""
     # A class made in a notebook or by exec may belong to no module that can be found.
     text = getattr(sys.modules.get(type(scheme).__module__), "__doc__", None) or ""
     return [line.strip() for line in text.splitlines() if line.startswith("    ")]

@@ -21,7 +21,8 @@ from jaxtyping import Array, Float
 from bismut.findings.report import Finding, at_most, not_measured
 from bismut.mechanics import Scheme, State, System
 from bismut.mechanics.constraint import jacobian, nearest_point
-from bismut.spaces import Point, Space, Velocity, add
+from bismut.mechanics.hamiltonian import bracket, field
+from bismut.spaces import Point, Space, Velocity, add, pair
 
 Generator = Callable[[Space, Point], Velocity]
 
@@ -79,6 +80,8 @@ def _maps(system: System, generators: tuple[Generator, ...], state: State) -> tu
     def one(generator):
         along = generator(space, state.q)
         xi = space.flatten(along)
+        if system.in_phase_space:  # where moving along ξ may have no momentum of its own
+            return p @ xi, jnp.abs(p) @ jnp.abs(xi), jnp.abs(xi) @ jnp.abs(xi)
         moving = space.flatten(system.momentum(state.q, along)) - space.flatten(system.momentum(state.q, zero))
         return p @ xi, jnp.abs(p) @ jnp.abs(xi), jnp.abs(moving @ xi)
 
@@ -87,7 +90,7 @@ def _maps(system: System, generators: tuple[Generator, ...], state: State) -> tu
 
 
 class Near(NamedTuple):
-    """Random points and velocities near a path, and, under constraints, points of the surface."""
+    """Random points and velocities near a path (momenta, where H stands for L), and, under constraints, points of the surface."""
 
     q: Point
     v: Velocity
@@ -107,7 +110,8 @@ def neighbours(system: System, states: State) -> Near:
         length = jnp.clip(jnp.max(jnp.abs(away)), 0.0, 1.0)
         reach = jnp.where(jnp.arange(_PLACES)[:, None] % 2 == 0, length, _FAR)
         q = jax.vmap(lambda q, e: space.move(q, space.unflatten(e)))(places.q, reach * moves)
-        v = jax.vmap(lambda q, p: space.flatten(system.velocity(q, p)))(places.q, places.p)
+        moving = (lambda q, p: p) if system.in_phase_space else system.velocity
+        v = jax.vmap(lambda q, p: space.flatten(moving(q, p)))(places.q, places.p)
         speed = jnp.max(jnp.abs(v))
         speed = jnp.where(speed > 0, 0.3 * speed, _FAR)
         v = jax.vmap(lambda v, e: add(space.unflatten(v), space.unflatten(e)))(v, speed * turns)
@@ -128,6 +132,8 @@ def _surface(system: System, q: Point, place: Point) -> Point:
 
 def breaking(system: System, generators: tuple[Generator, ...], near: Near) -> Breaking:
     """What a symmetry changes, at its worst place; not a number if nothing is finite anywhere."""
+    if system.in_phase_space:
+        return _breaking_in_phase_space(system, generators, near)
 
     def one(q: Point, v: Velocity, surface: Point):
         changes = [_changes(system, generator, q, v) for generator in generators]
@@ -139,6 +145,23 @@ def breaking(system: System, generators: tuple[Generator, ...], near: Near) -> B
     found = jax.jit(jax.vmap(one), compiler_options=_CHEAP)(*near)
     # Neighbours may lie outside the domain of a potential; those inside decide.
     return Breaking(*(float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found)))
+
+
+def _breaking_in_phase_space(system: System, generators: tuple[Generator, ...], near: Near) -> Breaking:
+    """|{H, J}| and |{H_i, J}| over the size of the products they are made of; `near.v` are momenta here."""
+    space, m = system.space, system.channels
+
+    def one(q: Point, p: Velocity):
+        maps = [lambda q, p, g=g: pair(p, g(space, q)) for g in generators]
+        functions = [system.hamiltonian, *(lambda q, p, i=i: system.noise_hamiltonian(q, p)[i] for i in range(m))]
+        size = lambda f: sum(jnp.sum(jnp.abs(space.flatten(part))) for part in field(space, f, q, p))
+        ratio = lambda f, J: jnp.abs(bracket(space, f, J, q, p)) / jnp.maximum(size(f) * size(J), jnp.finfo(system.dtype).tiny)
+        found = [jnp.max(jnp.stack([ratio(f, J) for J in maps])) for f in functions]
+        return found[0], jnp.max(jnp.stack(found[1:]), initial=0.0) if m else jnp.zeros((), system.dtype)
+
+    found = jax.jit(jax.vmap(one), compiler_options=_CHEAP)(near.q, near.v)
+    worst = [float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found)]
+    return Breaking(*worst, 0.0, 0.0)
 
 
 def _changes(system: System, generator: Generator, q: Point, v: Velocity) -> tuple[Float[Array, ""], Float[Array, " m"]]:

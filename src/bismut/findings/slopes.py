@@ -22,7 +22,7 @@ def orders(scheme: Scheme, state: State, step: float, seed: int, *, wanted: bool
     claims = scheme.claims
     if claims.order is None:
         return []
-    if not scheme.system.has_lagrangian:
+    if not scheme.system.moves:
         return [not_measured("orders", "without a Lagrangian no other method can be the reference")]
     return _measured(scheme, state, step, seed) if wanted else [not_measured("orders", "order=False")]
 

@@ -82,7 +82,7 @@ def _momentum_maps(scheme: Scheme, states: State, claimed: bool) -> list[Finding
     system = scheme.system
     if not system.symmetries:
         return [not_measured("momentum maps", "the system names no symmetries")] if claimed else []
-    if not system.has_lagrangian:
+    if not system.moves:
         return [not_measured("momentum maps", "without a Lagrangian nobody can say whether a symmetry is one")]
     return noether(scheme, states, claimed)
 

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from bismut.flows.flow import Flow
 from bismut.flows.variational import Solve
 from bismut.mechanics import Claims, State, System, newton
+from bismut.mechanics.hamiltonian import field
 from bismut.spaces import Point, Velocity, add, scale
 
 
@@ -59,12 +60,16 @@ class RungeKutta4(Flow):
     """
 
     claims = Claims(order=4)
+    phase_space = True
 
     def advance(self, state, h, dW, t):
         system, space = self.system, self.space
 
         def rate(x, p, time):
             q = space.move(state.q, x)
+            if system.in_phase_space:
+                v, dp = field(space, lambda q, p: system.hamiltonian(q, p, time) + system.noise_hamiltonian(q, p, time) @ dW / h, q, p)
+                return space.coordinate_rate(state.q, x, v), dp
             v, dp = drift(system, q, p, time)
             return space.coordinate_rate(state.q, x, v), add(dp, scale(1 / h, system.kick(q, v, dW, time)))
 

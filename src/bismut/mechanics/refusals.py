@@ -56,6 +56,27 @@ def count_forces(system: System) -> int:
     return m
 
 
+def count_hamiltonians(system: System) -> int:
+    """How many noise Hamiltonians there are."""
+    q, p = system.space.origin(system.dtype), system.space.zero(system.dtype)
+    if system._hamiltonian is not None and system._lagrangian is not None:
+        raise BismutError("A system moves by a Lagrangian or by a Hamiltonian, but both came. Leave one of them away.")
+    if system._hamiltonian is not None:
+        shape = _shape_of(system, system._hamiltonian, q, p)
+        if shape != ():
+            came = f"shape {shape}" if isinstance(shape, tuple) else shape
+            raise ShapeError(f"hamiltonian must return one number, but it returned {came}. Sum over components: p @ p, jnp.sum(...).")
+    if system._noise_hamiltonian is None:
+        return 0
+    shape = _shape_of(system, system._noise_hamiltonian, q, p)
+    if isinstance(shape, tuple) and len(shape) == 1:
+        return shape[0]
+    came = f"shape {shape}" if isinstance(shape, tuple) else shape
+    raise ShapeError(
+        f"noise_hamiltonian must return one array (m,), one value H_j(q, p) per Wiener process, but it returned {came}. Write jnp.array([H_1, ...])."
+    )
+
+
 def _returned(system: System, function: Law, *arguments):
     """What a function returns, in shapes."""
     try:
@@ -83,14 +104,7 @@ def check(system: System) -> None:
         if shape != ():
             came = f"shape {shape}" if isinstance(shape, tuple) else shape
             raise ShapeError(f"{function.name} must return one number, but it returned {came}. Sum over components: v @ v, jnp.sum(...).")
-    if system._force is not None:
-        _shape_of(system, system._force, q, v)
-        got = jax.eval_shape(lambda: system.force(q, v))
-        want = jax.eval_shape(lambda: v)
-        if jax.tree.map(jnp.shape, got) != jax.tree.map(jnp.shape, want):
-            raise ShapeError(
-                f"force must return a covector shaped like a velocity {jax.tree.map(jnp.shape, want)}, but {jax.tree.map(jnp.shape, got)} came."
-            )
+    _check_forces(system, q, v)
     if system._constraint is not None and "t" in system._constraint.wants:
         raise BismutError("constraint names an argument t, but constraints that move are not supported: g must be a function of q.")
     if system.constraints >= system.space.dim:
@@ -104,6 +118,19 @@ def check(system: System) -> None:
         raise BismutError("cells are for systems written as L = T − U. Use mechanical(...), which finds them, or give potential= as well.")
     if system._lagrangian is not None and system._cells is None and system.space.dim <= _LARGEST_PROBE:
         _check_regular(system)
+
+
+def _check_forces(system: System, q: Point, v: Velocity) -> None:
+    if system.in_phase_space and (system.forced or system.constraints):
+        raise BismutError(
+            "Forces and constraints are placed by actions, which know a velocity; a Hamiltonian in place of L, or noise that sees the momentum, "
+            "stands without them. Give L and noise(q), or leave them away."
+        )
+    if system._force is not None:
+        _shape_of(system, system._force, q, v)
+        got, want = (jax.tree.map(jnp.shape, jax.eval_shape(tree)) for tree in (lambda: system.force(q, v), lambda: v))
+        if got != want:
+            raise ShapeError(f"force must return a covector shaped like a velocity {want}, but {got} came.")
 
 
 def _check_generator(system: System, name: str, generator: Callable, q: Point, v: Velocity):

@@ -53,6 +53,14 @@ class Scheme(eqx.Module):
 
     system: System
     claims: ClassVar[Claims]
+    phase_space: ClassVar[bool] = False  # whether it can step noise that sees the momentum, and a Hamiltonian in place of L
+
+    def __check_init__(self):
+        if isinstance(self.system, System) and self.system.in_phase_space and not self.phase_space:
+            what = "noise that sees the momentum" if self.system.noise_hamiltonians else "a Hamiltonian in place of a Lagrangian"
+            raise BismutError(
+                f"{type(self).__name__} cannot step {what}. Use HamiltonianMidpoint, HamiltonianEuler or HamiltonianVerlet, where p is a variable."
+            )
 
     @property
     def space(self) -> Space:
@@ -79,6 +87,11 @@ class Scheme(eqx.Module):
     def clipped(self) -> int:
         """How many of them, counted from the first, a bounded path bounds: those that an implicit step sees."""
         return self.channels
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a run from a seed bounds its increments unless told otherwise, so that implicit steps exist almost surely."""
+        return False
 
     @property
     def marcus(self) -> bool:
