@@ -4,7 +4,7 @@
 
 A fluctuating vector potential A(q) ∘ dW couples to the momentum, so its noise is a noise Hamiltonian. Uniform fields along fixed axes e_i give
 H_i = −½σ_i e_i·(q × p): they turn the plane of the orbit at random. Two axes do not commute, {L₁, L₂} = L₃, and plain increments give strong order ½.
-In an isotropic trap rotations commute with H, so every path keeps its energy and |L|², both quadratic or squares of quadratic invariants; the midpoint
+In an isotropic trap rotations commute with H, so every path keeps its energy and |L|², made of quadratic invariants; the midpoint
 rule keeps them to round-off, while the direction of L = q × p wanders over its sphere.
 """
 
