@@ -42,7 +42,7 @@ GROUPS = {
     ),
     "Comparison methods": ("Not variational; named for what they are.", "EulerMaruyama ImplicitEulerMaruyama RungeKutta4"),
     "Baths": ("Heat: A is free motion, B a kick, O exact contact with the bath.", "Langevin BAOAB ABOBA OBABO GLA Metropolised thermalize"),
-    "Runs": ("Many trajectories, or one.", "simulate trajectory average merge Result Trajectory Plan"),
+    "Runs": ("Many trajectories, or one.", "simulate trajectory average merge Result Trajectory Plan Threads Processes Dask"),
     "Observables": (
         "Functions of a state, for `observe=`; a plain function of a `State` is one, too.",
         "energy kinetic_energy temperature momentum heat work integrator_error acceptance",

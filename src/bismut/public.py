@@ -39,6 +39,7 @@ from bismut.ensembles import (
     values,
     work,
 )
+from bismut.executors import Dask, Processes, Threads
 from bismut.findings import check_space, explain, symplectic_defect, verify
 from bismut.flows import (
     ABOBA,
@@ -114,6 +115,7 @@ __all__ = [
     "Box",
     "Circle",
     "Claims",
+    "Dask",
     "Discrete",
     "DiscreteHamiltonian",
     "Euclidean",
@@ -136,6 +138,7 @@ __all__ = [
     "Plan",
     "Potential",
     "Power",
+    "Processes",
     "Product",
     "Recorded",
     "Reduced",
@@ -144,6 +147,7 @@ __all__ = [
     "Space",
     "State",
     "System",
+    "Threads",
     "Torus",
     "Trajectory",
     "VariationalEuler",

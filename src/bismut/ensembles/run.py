@@ -5,47 +5,34 @@ The executor decides who runs a block and where; it knows nothing of mechanics, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.metadata import version
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from bismut.ensembles.block import BlockResult, Control, run_block
+from bismut.ensembles import working
+from bismut.ensembles.block import BlockResult
+from bismut.ensembles.inorder import InOrder, Variant, take
+from bismut.ensembles.journal import Job, Journal
 from bismut.ensembles.observers.records import Records, record_steps
 from bismut.ensembles.observers.report import Population, Report, side_by_side
 from bismut.ensembles.observers.watcher import Clock
-from bismut.ensembles.outcome import Failure, Outcome
+from bismut.ensembles.outcome import Outcome
 from bismut.ensembles.progress import Progress
 from bismut.ensembles.request import Request
 from bismut.ensembles.result import Provenance, Result, as_data
-from bismut.ensembles.stopping import Stop
-from bismut.ensembles.workers import Threads
-from bismut.errors import SimulationError
+from bismut.ensembles.stopping import Interrupted, Stop
+from bismut.ensembles.working import Kept, Note, Work
+from bismut.errors import BlockError, SimulationError
+from bismut.executors import Executor, Failed, Line, Threads
 from bismut.mechanics import State
 from bismut.noise import Wiener
 
-MINIMUM = 30  # trajectories before `until` believes an error
-
-
-@runtime_checkable
-class Executor(Protocol):
-    """Runs jobs, several at a time if it can, and gives back what they found in the order of the jobs; it begins few of them ahead."""
-
-    def each(self, work: Callable, jobs: Iterable) -> Iterator: ...
-
-
-class Variant:
-    """What was found for one combination of swept values."""
-
-    def __init__(self):
-        self.totals: tuple | None = None
-        self.finals: list[State] = []
-        self.failures: list[Failure] = []
-        self.run = 0
-        self.enough = False
+_MANY = 8  # blocks that fail before no more are begun
 
 
 class Part(NamedTuple):
@@ -55,69 +42,100 @@ class Part(NamedTuple):
     result: BlockResult
 
 
-def carry_out(request: Request, *, progress: bool | None = None, executor: Executor | None = None) -> Result:
-    """The result of a request."""
+def carry_out(
+    request: Request,
+    *,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+    journal: Journal | None = None,
+    blocks: range | None = None,
+    deadline: float | None = None,
+) -> Result:
+    """The result of a request.
+
+    journal   where blocks are kept as they end, and where those are found that need not be run
+    blocks    the blocks of each variant that are wanted; all of them if not given
+    deadline  a time of `time.monotonic` at which the run is interrupted
+    """
     executor = executor or Threads()
-    _ = request.program, request.shared  # made once, before threads ask for them
-    found = [Variant() for _ in request.settings]
+    wanted = range(request.blocks)[blocks.start : blocks.stop] if blocks is not None else range(request.blocks)
     headline = next((name for name, watcher in request.watchers if isinstance(watcher, Records)), None)
     part: Part | None = None
-    with Stop() as stop, Progress(progress, request.trajectories * request.variants, request.steps + request.burn_in, headline) as bar:
-        control = Control(lambda: stop.asked, bar.advance)
+    if not executor.elsewhere:
+        _ = request.program, request.shared  # here, where Ctrl-C still ends it at once
+    steps = request.steps + request.burn_in
+    with Stop(deadline) as stop, Progress(progress, request.variants * _trajectories(request, wanted), steps, headline) as bar:
+        order = InOrder(request, wanted, journal, lambda result: bar.advance(steps, result.trajectories))
+        keeps, turn = journal is not None, working.TURN if executor.elsewhere else None
+        work = Work(request, keeps=keeps, ends=keeps and request.keep_final, turn=turn, wanted=order.wants)
+        failed: list[tuple[Job, Failed]] = []
 
-        def work(job: tuple[int, int]):
-            variant, block = job
-            return job, None if stop.asked or found[variant].enough else run_block(request, variant, block, control)
+        unheard: list[Exception] = []
 
-        for (variant, _), result in executor.each(work, _jobs(request, found)):
-            if result is None or found[variant].enough:
+        def hear(message: Note | Kept) -> None:
+            try:
+                if isinstance(message, Note):
+                    bar.advance(*message)
+                elif journal is not None:
+                    journal.checkpoint(*message)
+            except Exception as problem:  # of a full disk, say: no fault of the block that is being run
+                unheard.append(problem)
+                raise
+
+        for job, result in executor.each(work, _until(order.jobs(), lambda: len(failed) >= _MANY), Line(lambda: stop.asked, hear)):
+            if unheard:
+                raise unheard[0]
+            if isinstance(result, Failed):
+                failed.append((job, result))
+                if journal is None:
+                    break  # nothing would be kept of the others
+            elif result is None or not order.wants(job.variant):
                 continue
-            if result.steps < request.steps:
-                part = part or Part(variant, result)
-                continue
-            _take(request, found[variant], result)
-    return _result(request, found, part, stop.asked)
+            elif result.steps < request.steps:
+                part = part or Part(job.variant, result)
+            else:
+                order.take(job.variant, job.block, result)
+        if failed:
+            raise _told(request, failed, journal is not None)
+        order.end()
+    return _result(request, order.found, part, stop, wanted)
 
 
-def _jobs(request: Request, found: list[Variant]) -> Iterator[tuple[int, int]]:
-    for variant in range(request.variants):
-        for block in range(request.blocks):
-            if found[variant].enough:
-                break
-            yield variant, block
+def _until(jobs: Iterator[Job], enough: Callable[[], bool]) -> Iterator[Job]:
+    return takewhile(lambda _: not enough(), jobs)
 
 
-def _take(request: Request, variant: Variant, result: BlockResult) -> None:
-    """A block merged into the whole."""
-    variant.totals = merged(request, variant.totals, result.summaries)
-    variant.run += result.trajectories
-    variant.failures += result.failures
-    if result.final is not None:
-        variant.finals.append(result.final)
-    variant.enough = bool(request.until) and _good_enough(request, variant)
+def _told(request: Request, failed: list[tuple[Job, Failed]], kept: bool) -> Exception:
+    """What is said of blocks that cannot be run."""
+    _, first = failed[0]
+    if not kept and first.problem is not None:
+        return first.problem
+    names = ", ".join(f"block {job.block}{f' of variant {job.variant}' if request.axes else ''}" for job, _ in failed)
+    others = "The others are kept, and `resume` tries again." if kept else "Nothing is kept of the others: give the run a store."
+    times = "once" if first.attempts == 1 else f"{first.attempts} times"
+    problem = BlockError(f"{names} could not be run. {others} The first was tried {times}, and ended with\n{first.why}")
+    problem.__cause__ = first.problem
+    return problem
 
 
-def merged(request: Request, a: tuple | None, b: tuple) -> tuple:
-    return b if a is None else tuple(watcher.merge(x, y) for (_, watcher), x, y in zip(request.watchers, a, b, strict=True))
+def _trajectories(request: Request, blocks: range) -> int:
+    """How many trajectories successive blocks hold."""
+    return min(blocks.stop * request.size, request.trajectories) - min(blocks.start * request.size, request.trajectories)
 
 
-def _good_enough(request: Request, variant: Variant) -> bool:
-    if variant.run - len(variant.failures) < MINIMUM or variant.totals is None:
-        return False
-    errors = {name: watcher.error(total) for (name, watcher), total in zip(request.watchers, variant.totals, strict=True) if name in request.until}
-    return all(errors[name] <= target for name, target in request.until.items())
-
-
-def _result(request: Request, found: list[Variant], part: Part | None, interrupted: bool) -> Result:
+def _result(request: Request, found: list[Variant], part: Part | None, stop: Stop, blocks: range) -> Result:
     steps, partial = request.steps, False
+    each = _trajectories(request, blocks)
+    interrupted = stop.asked and any(variant.run < each and not variant.enough for variant in found)
     if not any(variant.run for variant in found):
         if part is None:
-            raise KeyboardInterrupt("The run was interrupted before anything was complete.")
-        _take(request, found[part.variant], part.result)
+            raise Interrupted(stop.cause)
+        take(request, found[part.variant], part.result)
         steps, partial = part.result.steps, True
-    stopped = _ending(request, found, steps, interrupted, partial)
+    stopped = _ending(request, found, steps, interrupted, partial, blocks)
     failures = [failure._replace(at=at) for variant, at in zip(found, swept_values(request), strict=True) for failure in variant.failures]
-    outcome = Outcome(sum(variant.run for variant in found), (*request.lost, *failures), stopped, interrupted, partial)
+    cause = stop.cause if interrupted else ""
+    outcome = Outcome(sum(variant.run for variant in found), (*request.lost, *failures), stopped, interrupted, partial, cause)
     totals = [variant.totals for variant in found]
     return assembled(request, totals, [variant.run for variant in found], steps, _final(request, found), outcome)
 
@@ -141,12 +159,14 @@ def assembled(request: Request, totals: list, run: list[int], steps: int, final:
     return Result(times, reports, final, outcome, _provenance(request, run, steps), request, totals)
 
 
-def _ending(request: Request, found: list[Variant], steps: int, interrupted: bool, partial: bool) -> str:
+def _ending(request: Request, found: list[Variant], steps: int, interrupted: bool, partial: bool, blocks: range) -> str:
     run, asked = sum(variant.run for variant in found), request.trajectories * request.variants
     if partial:
         return f"interrupted after {steps} of {request.steps} steps, with {run} of {asked} trajectories"
     if interrupted:
         return f"interrupted with {run} of {asked} trajectories complete"
+    if run < asked and len(blocks) < request.blocks:
+        return f"blocks {blocks.start}:{blocks.stop} of {request.blocks}, {run} of {asked} trajectories"
     if run < asked:
         return f"standard errors small enough after {run} of at most {asked} trajectories"
     return ""

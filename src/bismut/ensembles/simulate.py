@@ -18,6 +18,8 @@ from bismut.ensembles.plan import plan, rehearsed
 from bismut.ensembles.request import Request, request
 from bismut.ensembles.result import Result
 from bismut.ensembles.run import carry_out
+from bismut.errors import DomainError
+from bismut.executors import Executor
 from bismut.mechanics import Scheme
 from bismut.noise import Path
 
@@ -44,6 +46,7 @@ def simulate(
     keep_final: bool = True,
     first_trajectory: int = 0,
     continue_from: Result | None = None,
+    executor: Any = None,
     progress: bool | None = None,
     dry_run: bool = False,
 ) -> Any:
@@ -68,6 +71,8 @@ def simulate(
     keep_final  whether the last states are kept
     first_trajectory  the number of the first one: a part of a run, to be put together with `merge`
     continue_from     a result to go on from, instead of start, step, trajectories, seed and t0: on the same noise, at the time it ended
+    executor    who runs blocks: `Threads(2)` of this process (by default as many as there are cores), `Processes(2)`, or a cluster, `Dask(...)`; the
+                result is the same to the bit
     progress    whether a bar is shown; on a terminal if not given
     dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
     """
@@ -94,12 +99,14 @@ def simulate(
         first_trajectory=first_trajectory,
         continue_from=continue_from,
     )
-    return perform(asked, progress=progress, dry_run=dry_run)
+    return perform(asked, executor=executor, progress=progress, dry_run=dry_run)
 
 
-def perform(asked: Request, *, progress: bool | None = None, dry_run: bool = False) -> Any:
+def perform(asked: Request, *, executor: Any = None, progress: bool | None = None, dry_run: bool = False) -> Any:
     """The result of a request, or with `dry_run` its plan; refused if it does not fit into memory."""
     check_compiler()
+    if executor is not None and not isinstance(executor, Executor):
+        raise DomainError(f"executor must be Threads(n), Processes(n) or Dask(cluster), but {executor!r} came.")
     needed = plan(asked)
     needed.check()
-    return rehearsed(asked, needed) if dry_run else carry_out(asked, progress=progress)
+    return rehearsed(asked, needed) if dry_run else carry_out(asked, executor=executor, progress=progress)
