@@ -195,7 +195,7 @@ def test_refusals():
     with pytest.raises(ShapeError, match="one more axis in front"):
         bm.mechanical(bm.SO3(), random_force=lambda R, w: w)
     with pytest.raises(DomainError, match="Only a group"):
-        bm.in_space(bm.Euclidean(2), lambda q, v: v)
+        bm.in_space(bm.Space(), lambda q, v: v)
     with pytest.raises(ShapeError, match="f_minus, f_plus"):
         bm.Discrete(bm.Euclidean(1), lambda q0, q1, h, dW: jnp.sum((q1 - q0) ** 2) / h, forces=lambda q0, q1, h, dW: q0)
     with pytest.raises(ShapeError, match="impulse shaped like a velocity"):

@@ -57,7 +57,7 @@ def average(
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=trajectories)
     if not scheme.pathwise:
         scheme, start, step = jax.tree.map(_undifferentiated, (scheme, start, step))
-    batch = check_start(scheme, start)
+    batch = check_start(scheme, start, t0)
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
     dtype, size = scheme.system.dtype, min(_BLOCK, trajectories)

@@ -113,7 +113,7 @@ def check_looks(observe: Mapping[str, Any] | None, steps: Any) -> None:
             )
 
 
-def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
+def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
     """Refuse a start that is no state of the scheme's system; return its batch axis, if it has one."""
     if not isinstance(start, State | Maxwell):
         raise ShapeError(f"start must be a State from scheme.start(...), but {type(start).__name__} came.")
@@ -131,7 +131,7 @@ def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
     if not scheme.system.separable and scheme.system.has_lagrangian:
         _check_regular(scheme, start, batch)
     if scheme.system.constraints:
-        constraint.check_start(scheme.system, start, batch)
+        constraint.check_start(scheme.system, start, batch, t)
     return _one_axis(batch)
 
 

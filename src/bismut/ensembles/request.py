@@ -172,7 +172,7 @@ def request(
     path = chosen_path(seed, path, scheme, step=float(step), steps=done + burn_in + steps, trajectories=first + trajectories)
     axes = grid(sweep)
     schemes = variants(scheme, axes)
-    starts, batch = _starts(schemes, start, axes, trajectories, continued=continue_from is not None)
+    starts, batch = _starts(schemes, start, axes, trajectories, t0, continued=continue_from is not None)
     one = example_of(starts[0], batch)
     watchers = tuple((name, what if isinstance(what, Watcher) else Records(what)) for name, what in (observe or {"energy": energy}).items())
     here = jax.local_device_count()
@@ -244,7 +244,7 @@ def _targets(until: Mapping[str, float] | None, watchers: tuple[tuple[str, Watch
     return dict(until or {})
 
 
-def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajectories: int, continued: bool) -> tuple[tuple, tuple[int, ...]]:
+def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajectories: int, t0, continued: bool) -> tuple[tuple, tuple[int, ...]]:
     """The start of each variant, and the batch axis of all of them."""
     if continued and axes:
         flat = jax.tree.map(lambda leaf: np.reshape(leaf, (-1, *np.shape(leaf)[len(axes) :])), start)
@@ -252,7 +252,7 @@ def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajecto
         return starts, (trajectories,)
     if continued:
         return (start,), (trajectories,)
-    batch = check_start(schemes[0], start)
+    batch = check_start(schemes[0], start, t0)
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
     return tuple(started(variant, start) for variant in schemes) if axes else (start,), batch

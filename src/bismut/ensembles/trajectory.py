@@ -102,7 +102,7 @@ def trajectory(
     if steps % every:
         raise DomainError(f"steps must be a multiple of every so that the last state is kept, but steps = {steps} and every = {every} came.")
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=1 if traced(trajectory) else trajectory + 1)
-    state = one_start(start, path, trajectory, check_start(scheme, start))
+    state = one_start(start, path, trajectory, check_start(scheme, start, t0))
     dtype = scheme.system.dtype
     h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)
     times = begin + h * every * jnp.arange(steps // every + 1)

@@ -160,8 +160,8 @@ def _breaking_in_phase_space(system: System, generators: tuple[Generator, ...], 
         return found[0], jnp.max(jnp.stack(found[1:]), initial=0.0) if m else jnp.zeros((), system.dtype)
 
     found = jax.jit(jax.vmap(one), compiler_options=_CHEAP)(near.q, near.v)
-    worst = [float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found)]
-    return Breaking(*worst, 0.0, 0.0)
+    H, noise = (float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found))
+    return Breaking(H, noise, 0.0, 0.0)
 
 
 def _changes(system: System, generator: Generator, q: Point, v: Velocity) -> tuple[Float[Array, ""], Float[Array, " m"]]:

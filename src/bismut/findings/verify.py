@@ -9,6 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from bismut.actions import Action
 from bismut.ensembles import trajectory
@@ -58,7 +59,7 @@ def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = T
     run = trajectory(scheme, state, step=step, steps=_STEPS, path=path)
     findings += _momentum_maps(scheme, run.states, claims.momentum_maps and (conservative or system.forced))
     if system.constraints:
-        findings += _constraints(scheme, run.states, eps)
+        findings += _constraints(scheme, run.states, run.times, eps)
     if isinstance(scheme, Action):
         findings.append(_stationary(scheme, run.states, path, step, eps))
     solved = bool(np.all(run.solve.converged))
@@ -87,10 +88,11 @@ def _momentum_maps(scheme: Scheme, states: State, claimed: bool) -> list[Finding
     return noether(scheme, states, claimed)
 
 
-def _constraints(scheme: Scheme, states: State, eps: float) -> list[Finding]:
+def _constraints(scheme: Scheme, states: State, times: Array, eps: float) -> list[Finding]:
     """g(q) and its rate along a trajectory."""
     system = scheme.system
-    off = jax.jit(jax.vmap(lambda s: (system.constraint(s.q), rate(system, s.q, system.velocity(s.q, s.p)))))(states)
+    held = lambda s, t: (system.constraint(s.q, t), rate(system, s.q, system.velocity(s.q, s.p, t), t))
+    off = jax.jit(jax.vmap(held))(states, times)
     size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves((states.q, states.p)))
     laws = (("constraints", "largest |g(q)|"), ("rate of constraints", "largest |G v|"))
     return [
@@ -109,7 +111,7 @@ def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: f
     slopes = np.asarray(jax.jit(slope_of, compiler_options=_CHEAP)(states.q, states.p))
     if scheme.system.constraints:
         inner = jax.tree.map(lambda leaf: leaf[1:-1], states.q)
-        slopes = _tangential(slopes, np.asarray(jax.jit(jax.vmap(lambda q: jacobian(scheme.system, q)))(inner)))
+        slopes = _tangential(slopes, np.asarray(jax.jit(jax.vmap(lambda q, t: jacobian(scheme.system, q, t)))(inner, h * jnp.arange(1, _STEPS))))
     slope = float(np.abs(slopes).max())
     return at_most(
         "action stationary", slope, 1e3 * eps * size / step, True, f"largest |d𝔊{' + work of forces' if scheme.forced else ''}| along a computed path"

@@ -77,7 +77,7 @@ def flow(scheme) -> Advances:
 
 @flow.register
 def _(scheme: Action) -> Advances:
-    return Variational(scheme)
+    return Variational(scheme, books=True)
 
 
 @flow.register

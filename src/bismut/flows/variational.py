@@ -2,12 +2,12 @@
 
     solve   p0 = −D₁S_d(q0, q0 ⊕ h v) − f⁻   for v,      then   q1 = q0 ⊕ h v,   p1 = D₂S_d(q0, q1) + f⁺
 
-Under constraints g(q) = 0 the nodes carry multipliers (increments, of size √h), and the new momentum is projected:
+Under constraints g(q, t) = 0 the nodes carry multipliers (increments, of size √h), and the new momentum is projected:
 
-    solve   p0 + G(q0)ᵀΛ = −D₁S_d − f⁻,   g(q1) = 0   for v and Λ,      then   p1 ← p1 + G(q1)ᵀΛ′   with   G(q1) v(q1, p1) = 0
+    solve   p0 + G(q0)ᵀΛ = −D₁S_d − f⁻,   g(q1, t1) = 0   for v and Λ,      then   p1 ← p1 + G(q1)ᵀΛ′   with   G(q1) v(q1, p1) + ∂g/∂t = 0
 
-For the trapezoid action this is RATTLE. The unknown is the velocity. How the equation is solved is found out from the action itself, by asking
-what its derivatives depend on:
+A surface that moves does the work −Λ·∂g/∂t, which goes into the ledger. For the trapezoid action this is RATTLE. The unknown is the velocity. How the
+equation is solved is found out from the action itself, by asking what its derivatives depend on:
 
     linear     ∂(residual)/∂v does not depend on v: one correction is exact (explicit schemes on ℝⁿ end here)
     cells      the potential part of −D₁S does not depend on v: only T couples components, and it falls into cells
@@ -22,9 +22,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from bismut.actions.action import Action
+from bismut.flows.books import of_action
 from bismut.flows.legendre import Impulses, driven, free_momenta, momenta, seen
 from bismut.mechanics import State, System, newton
-from bismut.mechanics.constraint import covector, project
+from bismut.mechanics.constraint import covector, project, work
 from bismut.mechanics.dependence import affine, depends
 from bismut.mechanics.newton import Cells, Layout
 from bismut.mechanics.saddle import Saddle, saddle
@@ -67,6 +68,7 @@ class Variational(eqx.Module):
     """The flow of an action."""
 
     scheme: Action
+    books: bool = eqx.field(static=True, default=False)  # whether a ledger is kept here; a piece of a larger step leaves that to it
 
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
         """One step of one trajectory."""
@@ -76,6 +78,8 @@ class Variational(eqx.Module):
             new, solve = self._kick_and_drift(state, h, dW, t, before)
         else:
             new, solve = self._solve(state, h, dW, t, before)
+        if self.books and state.ledger is not None and system.has_lagrangian:
+            new = of_action(system, state, new, h, dW, t)
         return cast(new, system.dtype), solve
 
     def _kick_and_drift(self, state: State, h, dW, t, before) -> tuple[State, Solve]:
@@ -102,7 +106,7 @@ class Variational(eqx.Module):
             p0, p1 = momenta(action, state.q, q1, v, h, dW, t, before)
             short = space.flatten(p0) - target
             if system.constraints:
-                short = jnp.concatenate([short - covector(system, state.q, x[n:]), system.constraint(q1)])
+                short = jnp.concatenate([short - covector(system, state.q, x[n:], t), system.constraint(q1, t + h)])
             return short, q1, p1
 
         structure = self.structure()
@@ -113,7 +117,11 @@ class Variational(eqx.Module):
         if system.constraints:
             p1, projection = project(system, q1, p1, t + h)
             converged = converged & projection.converged
-        return State(q1, p1, state.ledger), Solve(jnp.max(jnp.abs(residual)), converged, root.iterations)
+        ledger = state.ledger
+        if system.moving_constraint and ledger is not None:
+            done = work(system, state.q, root.x[n:], t) + work(system, q1, projection.x[n:], t + h)
+            ledger = eqx.tree_at(lambda ledger: ledger.work, ledger, ledger.work + done)
+        return State(q1, p1, ledger), Solve(jnp.max(jnp.abs(residual)), converged, root.iterations)
 
     def structure(self) -> Structure:
         """How the step equation can be solved, read off its jaxpr."""
@@ -126,7 +134,7 @@ class Variational(eqx.Module):
         def residual(x):
             v = space.unflatten(x)
             q1 = space.move(q, v, one)
-            return space.flatten(momenta(action, q, q1, v, one, dW, one, before)[0]), system.constraint(q1)
+            return space.flatten(momenta(action, q, q1, v, one, dW, one, before)[0]), system.constraint(q1, one)
 
         linear = affine(residual, x)
         cells = system.cells if self._splits() else newton.dense(space.dim)

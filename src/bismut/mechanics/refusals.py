@@ -105,8 +105,6 @@ def check(system: System) -> None:
             came = f"shape {shape}" if isinstance(shape, tuple) else shape
             raise ShapeError(f"{function.name} must return one number, but it returned {came}. Sum over components: v @ v, jnp.sum(...).")
     _check_forces(system, q, v)
-    if system._constraint is not None and "t" in system._constraint.wants:
-        raise BismutError("constraint names an argument t, but constraints that move are not supported: g must be a function of q.")
     if system.constraints >= system.space.dim:
         raise BismutError(f"{system.constraints} constraints leave nothing to move on {system.space}, which has {system.space.dim} dimensions.")
     for name, symmetry in system._symmetries:

@@ -142,7 +142,7 @@ class Scheme(eqx.Module):
         dtype = self.system.dtype
         q = _arranged(q, self.space.origin(dtype))
         batch = self.space.check(q, "start.q")
-        q = self._onto_constraints(cast(q, dtype), batch, project)
+        q = self._onto_constraints(cast(q, dtype), batch, project, t)
         if temperature is not None:
             return Maxwell(self.system, q, temperature, ledger)
         vector = cast(_arranged(given[chosen[0]], self.space.zero(dtype)), dtype)
@@ -166,14 +166,14 @@ class Scheme(eqx.Module):
     def _books(self, wanted: bool, batch: tuple[int, ...]) -> Ledger | None:
         return blank_ledger(self.system.dtype, batch) if wanted else None
 
-    def _onto_constraints(self, q: Point, batch: tuple[int, ...], wanted: bool) -> Point:
+    def _onto_constraints(self, q: Point, batch: tuple[int, ...], wanted: bool, t) -> Point:
         system = self.system
         if not system.constraints or not wanted:
             return q
-        holonomic.check_independent(system, jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], q))
+        holonomic.check_independent(system, jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], q), t)
 
         def find(q):
-            point, root = holonomic.nearest_point(system, q)
+            point, root = holonomic.nearest_point(system, q, t)
             return jax.tree.map(lambda leaf: jnp.where(root.converged, leaf, jnp.nan), point), root.converged
 
         for _ in batch:
@@ -192,7 +192,7 @@ class Scheme(eqx.Module):
             for _ in batch:
                 along = jax.vmap(along)
             state = State(state.q, jax.jit(along)(state.q, state.p), state.ledger)
-        holonomic.check_start(system, state, batch)
+        holonomic.check_start(system, state, batch, t)
         return state
 
 
@@ -223,6 +223,8 @@ class Maxwell(eqx.Module):
             raise DomainError(f"temperature must be positive and finite, one number kT, but {temperature} came.")
         if not system.quadratic:
             raise BismutError("Maxwell momenta need a kinetic energy that is quadratic in the velocity. Give momentum= instead.")
+        if system.moving_constraint:
+            raise BismutError("Maxwell momenta belong to a surface at rest, but the constraint moves. Give momentum= or velocity= with project=True.")
         self.system, self.q, self.ledger = system, q, ledger
         if system.constraints:
             holonomic.check_start(system, *_at_rest(system, q))

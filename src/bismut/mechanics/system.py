@@ -1,6 +1,6 @@
 """A mechanical system: what nature does.
 
-    S = ∫ L(q, v) dt + Σ γ_i(q) ∘ dW_i + ⟨p, dq/dt − v⟩ dt + ⟨dΛ, g(q)⟩ ,       plus the virtual work of F(q, v) dt + Σ F_j(q, v) ∘ dW_j
+    S = ∫ L(q, v) dt + Σ γ_i(q) ∘ dW_i + ⟨p, dq/dt − v⟩ dt + ⟨dΛ, g(q, t)⟩ ,       plus the virtual work of F(q, v) dt + Σ F_j(q, v) ∘ dW_j
     S = ∫ ⟨p, dq⟩ − H(q, p) dt + Σ γ_i(q) ∘ dW_i − Σ H_j(q, p) ∘ dW_j          where noise sees the momentum, or H is given instead of L
 
 A space, a Lagrangian, stochastic potentials and perhaps forces, steady and random, and constraints g(q) = 0; energy, momentum, the Legendre transform
@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from bismut.errors import BismutError, ShapeError, nearest
 from bismut.mechanics import constraint as holonomic
-from bismut.mechanics import newton, refusals
+from bismut.mechanics import newton, refusals, small
 from bismut.mechanics.dependence import affine, depends
 from bismut.mechanics.hamiltonian import of_velocity
 from bismut.mechanics.kicks import kick
@@ -50,7 +50,7 @@ class System(eqx.Module):
     random_force  F_j(q, v), such covectors with one more axis in front, one per Wiener process; these come after those of the noise
     hamiltonian   H(q, p), one number, in place of a Lagrangian; it may be degenerate
     noise_hamiltonian  H_j(q, p), one value per Wiener process, as one array; these come last
-    constraint  g(q), one value per constraint, as one array; the motion keeps g = 0
+    constraint  g(q), one value per constraint, as one array; the motion keeps g = 0. One that names t moves
     symmetries  names and actions whose momentum maps one wants to see
     parameters  numbers (any tree of arrays) given to those functions that name an argument `parameters`
     cells       sizes of the blocks into which ∂L/∂v falls, one per array of the velocity; known for `mechanical` systems
@@ -193,9 +193,14 @@ class System(eqx.Module):
             return -self.lagrangian(q, self.space.zero(self.dtype), t)
         return self._call(self._potential, q, t=t)
 
-    def constraint(self, q: Point) -> Float[Array, " k"]:
-        """g(q), zero all along the motion."""
-        return jnp.zeros(0, self.dtype) if self._constraint is None else self._call(self._constraint, q, t=0.0)
+    def constraint(self, q: Point, t=0.0) -> Float[Array, " k"]:
+        """g(q, t), zero all along the motion."""
+        return jnp.zeros(0, self.dtype) if self._constraint is None else self._call(self._constraint, q, t=t)
+
+    @property
+    def moving_constraint(self) -> bool:
+        """Whether the surface g(q, t) = 0 moves, because g names t: then it does work."""
+        return self._constraint is not None and "t" in self._constraint.wants
 
     def noise(self, q: Point, t=0.0) -> Float[Array, " m"]:
         """γ(q), one value per Wiener process; 0 for those of random forces and of noise Hamiltonians, which have none."""
@@ -250,12 +255,19 @@ class System(eqx.Module):
 
     def energy(self, state: State, t=0.0) -> Scalar:
         """H = ⟨p, v⟩ − L(q, v)."""
-        return self.hamiltonian(state.q, state.p, t)
+        if self._hamiltonian is not None:
+            return self.hamiltonian(state.q, state.p, t)
+        v = self.velocity(state.q, state.p, t)
+        return pair(state.p, v) - self.lagrangian(state.q, v, t)
 
     def hamiltonian(self, q: Point, p: Velocity, t=0.0) -> Scalar:
-        """H(q, p), as it was given or from the Lagrangian."""
+        """H(q, p), as it was given or from the Lagrangian; of a quadratic one ½⟨p − a, M⁻¹(p − a)⟩ − L(q, 0), which has short derivatives."""
         if self._hamiltonian is not None:
             return self._call(self._hamiltonian, q, p, t=t)
+        if self.quadratic and self.space.dim <= small.UNROLLED:
+            rest = self.space.zero(self.dtype)
+            relative = self.space.flatten(p) - self.space.flatten(self.momentum(q, rest, t))
+            return 0.5 * relative @ small.solve(self.mass(q, t=t), relative) - self.lagrangian(q, rest, t)
         v = self.velocity(q, p, t)
         return pair(p, v) - self.lagrangian(q, v, t)
 

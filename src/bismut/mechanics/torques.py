@@ -26,7 +26,7 @@ def in_space(space: Space, function: Callable) -> Callable:
     function  F(q, v), a covector in space, or several with one more axis in front; may name t and parameters
     """
     if not isinstance(space, Group):
-        raise DomainError(f"Only a group has axes of body and space, but {space} is none. On a product, turn the torque of each body by its Rᵀ.")
+        raise DomainError(f"Only a group has axes of body and space, but {type(space).__name__} is none.")
     inner = law("force", function, ("q", "v"))
     assert inner is not None
     return _InSpace(space, inner)

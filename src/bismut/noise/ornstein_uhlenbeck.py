@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DomainError
-from bismut.noise.index import Stream, plus
+from bismut.noise.index import Stream, advance
 from bismut.noise.path import Path
 from bismut.noise.wiener import Wiener
 from bismut.tracing import traced
@@ -68,13 +68,13 @@ class OrnsteinUhlenbeck(Path):
         low = np.uint32(2**_DEPTH - 1)
         place = step[0] & low
         first = (step[0] & ~low, step[1])
-        ends = node(first), node(plus(first, (np.uint32(2**_DEPTH), np.uint32(0))))
+        ends = node(first), node(advance(first, 2**_DEPTH))
 
         def halve(i, now):
             left, right, begin = now
             half = jnp.uint32(1) << (np.uint32(_DEPTH - 1) - i.astype(jnp.uint32))
             rho = jnp.exp(-half.astype(tau.dtype) * h / tau)
-            middle_at = plus((first[0] | begin, first[1]), (half, np.uint32(0)))
+            middle_at = advance((first[0] | begin, first[1]), half)
             # ρ = ρ′: mean ρ(a + b)/(1 + ρ²), variance (1 − ρ²)/(1 + ρ²).
             middle = (rho * (left + right) + jnp.sqrt((1 - rho**2) * (1 + rho**2)) * node(middle_at)) / (1 + rho**2)
             later = (place & half) != 0

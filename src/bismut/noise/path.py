@@ -46,8 +46,11 @@ class Path(eqx.Module):
 
     # What runs use; a path with a cheaper way than channel by channel has its own.
 
-    def increment(self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, *, clipped: int | None = None) -> Float[Array, "... m"]:
+    def increment(
+        self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, stream: Stream = Stream.increment, clipped: int | None = None
+    ) -> Float[Array, "... m"]:
         """ΔX of one step, for one trajectory or an array of them; the channels are the last axis, and after the first `clipped` plain normals."""
+        del stream  # of plain normals only
         if np.ndim(trajectory[0]):
             return jax.vmap(lambda one: self.increment(one, step, channels, h, dtype, clipped=clipped))(trajectory)
         driven = channels if clipped is None else clipped

@@ -117,13 +117,11 @@ def _of_bodies(name: str, function: Callable | None) -> Callable | None:
 
 
 def _of_points(function: Callable | None) -> Callable | None:
-    """A constraint of (x, R) as one of q = (x, R); it does not move, so time is not offered."""
+    """A constraint of (x, R) as one of q = (x, R); time is offered to one that moves, and to no other."""
     inner = law("constraint", function, ("x", "R"))
     if inner is None:
         return None
-    if "t" in inner.wants:
-        raise ShapeError("constraint names an argument t, but constraints that move are not supported: g must be a function of (x, R).")
-    return _OfPoints(inner)
+    return _OfBodies(inner) if "t" in inner.wants else _OfPoints(inner)
 
 
 def _inertia(mass: Any, inertia: Any) -> tuple[np.ndarray, np.ndarray]:
