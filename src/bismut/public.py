@@ -32,7 +32,6 @@ from bismut.ensembles import (
     paths,
     quantiles,
     section,
-    simulate,
     temperature,
     time_average,
     trajectory,
@@ -40,7 +39,7 @@ from bismut.ensembles import (
     work,
 )
 from bismut.executors import Dask, Processes, Threads
-from bismut.findings import check_space, explain, symplectic_defect, verify
+from bismut.findings import Advice, advise_step, check_space, explain, symplectic_defect, verify, verify_step
 from bismut.flows import (
     ABOBA,
     BAOAB,
@@ -99,7 +98,7 @@ from bismut.mechanics import (
 )
 from bismut.noise import FractionalBrownian, Jumps, OrnsteinUhlenbeck, Path, Recorded, Wiener
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
-from bismut.store import load, save
+from bismut.store import load, save, simulate
 
 __all__ = [
     "ABOBA",
@@ -111,6 +110,7 @@ __all__ = [
     "SO2",
     "SO3",
     "Action",
+    "Advice",
     "Body",
     "Box",
     "Circle",
@@ -156,6 +156,7 @@ __all__ = [
     "acceptance",
     "action_differential",
     "action_sum",
+    "advise_step",
     "autocorrelation",
     "average",
     "body",
@@ -213,6 +214,7 @@ __all__ = [
     "uniform_field",
     "values",
     "verify",
+    "verify_step",
     "with_forces",
     "work",
 ]

@@ -6,6 +6,7 @@ The executor decides who runs a block and where; it knows nothing of mechanics, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cache
 from importlib.metadata import version
 from itertools import takewhile
@@ -69,35 +70,38 @@ def carry_out(
         keeps, turn = journal is not None, working.TURN if executor.elsewhere else None
         work = Work(request, keeps=keeps, ends=keeps and request.keep_final, turn=turn, wanted=order.wants)
         failed: list[tuple[Job, Failed]] = []
-
+        keep = stop.when_full(journal.checkpoint) if journal is not None else None
         unheard: list[Exception] = []
 
         def hear(message: Note | Kept) -> None:
             try:
                 if isinstance(message, Note):
                     bar.advance(*message)
-                elif journal is not None:
-                    journal.checkpoint(*message)
-            except Exception as problem:  # of a full disk, say: no fault of the block that is being run
+                elif keep is not None:
+                    keep(*message)
+            except Exception as problem:  # no fault of the block that is being run
                 unheard.append(problem)
                 raise
 
-        for job, result in executor.each(work, _until(order.jobs(), lambda: len(failed) >= _MANY), Line(lambda: stop.asked, hear)):
-            if unheard:
-                raise unheard[0]
-            if isinstance(result, Failed):
-                failed.append((job, result))
-                if journal is None:
-                    break  # nothing would be kept of the others
-            elif result is None or not order.wants(job.variant):
-                continue
-            elif result.steps < request.steps:
-                part = part or Part(job.variant, result)
-            else:
-                order.take(job.variant, job.block, result)
+        take_block = stop.when_full(order.take)
+        coming = executor.each(work, _until(order.jobs(), lambda: len(failed) >= _MANY), Line(lambda: stop.asked, hear))
+        with closing(coming) as found, stop.on_error():  # type: ignore[type-var]
+            for job, result in found:
+                if unheard:
+                    raise unheard[0]
+                if isinstance(result, Failed):
+                    failed.append((job, result))
+                    if journal is None:
+                        raise _told(request, failed, kept=False)  # nothing would be kept of the others
+                elif result is None or not order.wants(job.variant):
+                    continue
+                elif result.steps < request.steps:
+                    part = part or Part(job.variant, result)
+                else:
+                    take_block(job.variant, job.block, result)
         if failed:
-            raise _told(request, failed, journal is not None)
-        order.end()
+            raise _told(request, failed, kept=True)
+        stop.when_full(order.end)()
     return _result(request, order.found, part, stop, wanted)
 
 

@@ -146,7 +146,9 @@ class Langevin(Flow):
         if state.ledger is not None:
             total = self.energy(new, t + h) - self.energy(state, t)
             # Pieces enter the work of surfaces that move, and nothing else.
-            work = made.work + (new.ledger.work - state.ledger.work) if self.moving.moving_constraint else made.work
+            work = made.work
+            if self.moving.moving_constraint and new.ledger is not None:
+                work = work + new.ledger.work - state.ledger.work
             new = State(new.q, new.p, books.entered(state.ledger, made.heat, work, total - made.heat - work, made.accepted))
         found = (cast(made.slope, dtype),) if found else ()
         return cast(new, dtype), found, made.solve

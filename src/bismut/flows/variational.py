@@ -113,14 +113,13 @@ class Variational(eqx.Module):
         guess = jnp.concatenate([_guess(system, state.q, state.p, h, t, structure.linear), jnp.zeros(system.constraints, system.dtype)])
         root = newton.solve(lambda x: both(x)[0], guess, structure.layout, structure.linear, _floor(system, state.q, h))
         residual, q1, p1 = both(root.x)
-        converged = root.converged
+        converged, ledger = root.converged, state.ledger
         if system.constraints:
             p1, projection = project(system, q1, p1, t + h)
             converged = converged & projection.converged
-        ledger = state.ledger
-        if system.moving_constraint and ledger is not None:
-            done = work(system, state.q, root.x[n:], t) + work(system, q1, projection.x[n:], t + h)
-            ledger = eqx.tree_at(lambda ledger: ledger.work, ledger, ledger.work + done)
+            if system.moving_constraint and ledger is not None:
+                done = work(system, state.q, root.x[n:], t) + work(system, q1, projection.x[n:], t + h)
+                ledger = eqx.tree_at(lambda ledger: ledger.work, ledger, ledger.work + done)
         return State(q1, p1, ledger), Solve(jnp.max(jnp.abs(residual)), converged, root.iterations)
 
     def structure(self) -> Structure:

@@ -193,7 +193,7 @@ class System(eqx.Module):
             return -self.lagrangian(q, self.space.zero(self.dtype), t)
         return self._call(self._potential, q, t=t)
 
-    def constraint(self, q: Point, t=0.0) -> Float[Array, " k"]:
+    def constraint(self, q: Point, t: Any = 0.0) -> Float[Array, " k"]:
         """g(q, t), zero all along the motion."""
         return jnp.zeros(0, self.dtype) if self._constraint is None else self._call(self._constraint, q, t=t)
 

@@ -19,7 +19,7 @@ from bismut.store.layout import CONFIGURATION, PROVENANCE, README, SCHEMA, STATI
 from bismut.store.layout import __doc__ as LAYOUT
 from bismut.store.lock import LOCK, Lock
 from bismut.store.manifest import MANIFEST, Manifest
-from bismut.store.reading import aside, open_run
+from bismut.store.reading import aside, open_run, peek
 from bismut.store.run import Run, committed
 
 MARGIN = 2**20  # bytes beyond what is asked for: documents and manifest
@@ -32,6 +32,7 @@ def claim(
     asked: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    mend: bool = False,
     need: int = 0,
 ) -> Run:
     """A folder to write a run to, locked until it is finished or closed.
@@ -40,6 +41,7 @@ def claim(
     asked       counts that were asked for
     overwrite   replace a run that is there
     resume      go on with a run that is there
+    mend        with resume, also with one whose manifest is altered: lines from there on are given up
     need        bytes that must be free
     """
     path = Path(path)
@@ -57,7 +59,7 @@ def claim(
             if not path.is_dir():
                 raise WriteError(f"{path} exists already and is a file, so no run can be kept there. Choose another name.") from None
             if resume:
-                return _adopted(path)
+                return _adopted(path, mend)
             if not _free(path):
                 return _begun(_instead_of(path, overwrite), documents, asked)
         return _begun(_fresh(path), documents, asked)
@@ -128,10 +130,12 @@ def _instead_of(path: Path, overwrite: bool) -> Run:
         raise
 
 
-def _adopted(path: Path) -> Run:
+def _adopted(path: Path, mend: bool) -> Run:
     lock = Lock(path)
     try:
-        run = Run(path, path, lock, open_run(path).manifest)
+        manifest = (peek if mend else open_run)(path).manifest
+        manifest.problem = ""  # what follows is cut off with the next line
+        run = Run(path, path, lock, manifest)
         sweep(path, {place: part.number for place, part in run.stored.parts.items()})
         run.keep({}, state="running")
     except BaseException:
