@@ -75,7 +75,6 @@ MEMBERS = {
     "System": "energy kinetic_energy momentum velocity momentum_map lagrangian potential noise force constraint mass freedom with_parameters",
     "Wiener": "shift increments seed_number shifted_by",
     "Path": "change check shift increments",
-    "Recorded": "of_values",
     "Action": "start adjoint space title",
     "Trajectory": "q p final outcome",
     "Body": "inertia principal given",
