@@ -4,8 +4,8 @@
 
 A fluctuating vector potential A(q) ∘ dW couples to the momentum, so its noise is a noise Hamiltonian. Uniform fields along fixed axes e_i give
 H_i = −½σ_i e_i·(q × p): they turn the plane of the orbit at random. Two axes do not commute, {L₁, L₂} = L₃, and plain increments give strong order ½.
-In an isotropic trap rotations commute with H, so every path keeps its energy and |L|², made of quadratic invariants; the midpoint
-rule keeps them to round-off, while the direction of L = q × p wanders over its sphere.
+In an isotropic trap rotations commute with H, so every path keeps its energy and |L|², while the direction of L = q × p wanders over its sphere. The
+midpoint rule keeps the energy, which is quadratic, to round-off; |L|², which is not, as well as its step allows.
 """
 
 import jax.numpy as jnp
@@ -46,7 +46,7 @@ ENTRY = Entry(
     step=0.05,
     facts=(
         Fact("every path keeps its energy", lambda trial: spread(trial, trial.system.energy), 0.0, 1e-12),
-        Fact("every path keeps |L|²", lambda trial: spread(trial, lambda s: jnp.sum(_angular(s) ** 2)), 0.0, 1e-12),
+        Fact("every path nearly keeps |L|²", lambda trial: spread(trial, lambda s: jnp.sum(_angular(s) ** 2)), 0.0, 1e-3),
         Fact("⟨L₃⟩ decays at the rate (σ₁² + σ₂²)/8 (ratio after one step of 0.001)", _decay, 1.0, 0.01),
     ),
     kept=(),

@@ -11,9 +11,9 @@ import numpy as np
 
 from bismut.blame import why
 from bismut.errors import BismutError, DegenerateError, ShapeError
+from bismut.host import evaluate
 from bismut.mechanics.law import Law
 from bismut.mechanics.symmetry import Symmetry
-from bismut.precision import cast
 from bismut.spaces import Point, Velocity
 from bismut.tracing import traced
 
@@ -27,7 +27,7 @@ def count(system: System, name: str, function: Law | None, without: int, wanted:
     """How many values the noise or the constraint has."""
     if function is None:
         return without
-    shape = _shape_of(system, function, system.space.origin(system.dtype))
+    shape = _shape_of(system, function, jax.eval_shape(lambda: system.space.origin(system.dtype)))
     if isinstance(shape, tuple) and len(shape) == 1 and (wanted is None or shape == (wanted,)):
         return shape[0]
     came = f"shape {shape}" if isinstance(shape, tuple) else shape
@@ -95,7 +95,7 @@ def _shape_of(system: System, function: Law, *arguments):
 
 def check(system: System) -> None:
     """Refuse functions that return something else than they should, and a degenerate Lagrangian."""
-    q, v = system.space.origin(system.dtype), system.space.zero(system.dtype)
+    q, v = jax.eval_shape(lambda: (system.space.origin(system.dtype), system.space.zero(system.dtype)))
     # What the user wrote comes first: a Lagrangian made from a potential fails with it.
     for function, arguments in ((system._potential, (q,)), (system._kinetic, (q, v)), (system._lagrangian, (q, v))):
         if function is None:
@@ -126,14 +126,14 @@ def _check_forces(system: System, q: Point, v: Velocity) -> None:
         )
     if system._force is not None:
         _shape_of(system, system._force, q, v)
-        got, want = (jax.tree.map(jnp.shape, jax.eval_shape(tree)) for tree in (lambda: system.force(q, v), lambda: v))
+        got, want = (jax.tree.map(jnp.shape, tree) for tree in (jax.eval_shape(system.force, q, v), v))
         if got != want:
             raise ShapeError(f"force must return a covector shaped like a velocity {want}, but {got} came.")
 
 
 def _check_generator(system: System, name: str, generator: Callable, q: Point, v: Velocity):
     try:
-        got = jax.eval_shape(lambda: generator(system.space, q))
+        got = jax.eval_shape(lambda q: generator(system.space, q), q)
     except BismutError:
         raise
     except Exception as problem:
@@ -145,12 +145,14 @@ def _check_generator(system: System, name: str, generator: Callable, q: Point, v
 
 def _check_regular(system: System) -> None:
     """Refuse a Lagrangian whose Hessian in v is singular at two random points."""
-    worst = np.inf
-    for seed in (0, 1):
-        key = jax.random.key(seed)
-        q = cast(system.space.random(key), system.dtype)
-        v = system.space.unflatten(0.1 * jax.random.normal(key, (system.space.dim,), system.dtype))
-        mass = system.mass(q, v)
+    worst, direction, space = np.inf, None, system.space
+
+    def mass_at(x, v):
+        q = space.move(space.origin(system.dtype), space.unflatten(x))
+        return system.mass(q, space.unflatten(v))
+
+    for x, v in np.random.default_rng(0).normal(size=(2, 2, space.dim)).astype(system.dtype):
+        mass = evaluate(mass_at, x, 0.1 * v)
         if traced(mass):
             return
         hessian = np.asarray(mass)
@@ -162,5 +164,5 @@ def _check_regular(system: System) -> None:
     if worst < 1e2 * np.finfo(system.dtype).eps:
         raise DegenerateError(
             f"The Lagrangian is degenerate: ∂²L/∂v² is singular (smallest over largest singular value {worst:.1g}), so momentum does not "
-            f"determine velocity along {np.round(direction, 3)}. Give that direction a mass, or remove it from the space."
+            f"determine velocity along {np.round(np.asarray(direction), 3)}. Give that direction a mass, or remove it from the space."
         )

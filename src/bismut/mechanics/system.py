@@ -321,8 +321,7 @@ class System(eqx.Module):
         if not self.has_lagrangian:
             return False
         space = self.space
-
-        zero = space.zero(self.dtype)
+        zero = jax.eval_shape(lambda: space.zero(self.dtype))
         return affine(lambda v: self.momentum(space.origin(self.dtype), v, 0.0), zero)
 
     @property
