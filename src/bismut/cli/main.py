@@ -10,6 +10,7 @@ from bismut.cli.figure import figure
 from bismut.cli.group import Commands
 from bismut.cli.info import info
 from bismut.cli.listing import list_systems
+from bismut.cli.merge import merge
 from bismut.cli.new import new
 from bismut.cli.plot import plot
 from bismut.cli.repair import repair
@@ -47,6 +48,7 @@ for name, command, words in (
     ("resume", resume, "go on with a run that was stopped or killed"),
     ("extend", extend, "more steps or trajectories of a run"),
     ("continue", extend, "another word for extend"),
+    ("merge", merge, "one run of parts that were run with --blocks"),
     ("info", info, "what such a folder holds"),
     ("plot", plot, "pictures of what it holds"),
     ("verify", verify, "every claim of a scheme, measured; or a folder's data"),
