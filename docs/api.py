@@ -51,7 +51,7 @@ GROUPS = {
         "What sees more than one state at a time, for `observe=`.",
         "time_average histogram quantiles extremes autocorrelation mean_squared_displacement section first_passage paths values Observer",
     ),
-    "Findings": ("What a scheme claims, measured.", "verify explain check_space symplectic_defect"),
+    "Findings": ("What a scheme claims, measured.", "verify verify_step advise_step Advice explain check_space symplectic_defect"),
     "The variational principle": (
         "Actions of whole paths, and what follows from them.",
         "action_sum action_differential end_momenta euler_lagrange noether_momenta discrete_symplectic_form",

@@ -29,7 +29,7 @@ from bismut.ensembles import (
     work,
 )
 from bismut.executors import Dask, Processes, Threads
-from bismut.findings import check_space, explain, symplectic_defect, verify
+from bismut.findings import Advice, advise_step, check_space, explain, symplectic_defect, verify, verify_step
 from bismut.flows import (
     ABOBA,
     BAOAB,
@@ -99,6 +99,7 @@ __all__ = [
     "SO2",
     "SO3",
     "Action",
+    "Advice",
     "Body",
     "Box",
     "Circle",
@@ -135,6 +136,7 @@ __all__ = [
     "acceptance",
     "action_differential",
     "action_sum",
+    "advise_step",
     "autocorrelation",
     "average",
     "body",
@@ -191,6 +193,7 @@ __all__ = [
     "uniform_field",
     "values",
     "verify",
+    "verify_step",
     "with_forces",
     "work",
 ]

@@ -98,7 +98,8 @@ class Dask:
             raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, but {where!r} came.")
         import dask
 
-        quiet = {"distributed.logging.distributed": "error"}
+        # Samples of the stack a hundred times a second cost some percent, and nobody looks at them here.
+        quiet = {"distributed.logging.distributed": "error", "distributed.worker.profile.enabled": False}
         # One set of threads each; spawned, never forked, for a forked JAX waits for ever.
         share = {"distributed.nanny.pre-spawn-environ.NPROC": 1, "distributed.worker.multiprocessing-method": "spawn"}
         with dask.config.set(quiet | share):
@@ -107,7 +108,7 @@ class Dask:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 silence_logs="ERROR",
             )
