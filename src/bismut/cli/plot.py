@@ -26,6 +26,8 @@ def plot(
     """
     from functools import partial
 
+    import sys
+
     from bismut.errors import BismutError, nearest
     from bismut.figures.certificate import fill
     from bismut.figures.runs import Picture, pictures, save_picture
@@ -33,6 +35,8 @@ def plot(
     from bismut.store import read_run
 
     found = read_run(run)
+    if found.stored.state != "complete":
+        print(f"bismut: {run} is not complete: {found.stored}.", file=sys.stderr)
     known = pictures(found.statistics, found.provenance["run"], found.provenance.get("labels", {}))
     if found.certificate is not None:
         report = found.certificate
