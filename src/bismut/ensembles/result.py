@@ -59,6 +59,7 @@ class Provenance:
     steps_run: int | None = None
     first_trajectory: int = 0
     steps_before: int = 0
+    path: str = ""
 
 
 def as_data(tree: Any) -> Any:

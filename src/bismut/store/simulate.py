@@ -18,12 +18,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bismut import findings
+from bismut import findings, noise
 from bismut.ensembles import Observable, Request, Result, Watcher, perform, plan, request
 from bismut.ensembles.checks import check_process
 from bismut.errors import StoreError
 from bismut.mechanics import Scheme
-from bismut.noise import Wiener
 from bismut.store.claim import claim
 from bismut.store.going_on import asked_of_request, compare, take_up
 from bismut.store.journal import RunJournal
@@ -50,7 +49,7 @@ def simulate(
     burn_in: int = 0,
     until: Mapping[str, float] | None = None,
     sweep: Mapping[str, Any] | None = None,
-    path: Wiener | None = None,
+    path: noise.Path | None = None,
     t0: float | None = None,
     on_failure: str = "exclude",
     block: int | None = None,
@@ -80,7 +79,7 @@ def simulate(
     burn_in     steps made before anybody looks
     until       names and standard errors: trajectories are added, up to `trajectories`, until each named error is small enough, and at least 30
     sweep       names of parameters and their values: extra first axes of every result, all run by one program and on the same noise
-    path        a Wiener path instead of a seed: refined, shifted or bounded
+    path        a path instead of a seed: a Wiener path refined, shifted or bounded, or any other Path
     t0          the time at the start, where something depends on it
     on_failure  "exclude" leaves failed trajectories out from the failing step on and reports them; "raise" raises at the end
     block       trajectories advanced together, chosen by the size of the step if not given
