@@ -24,9 +24,8 @@ def plot(
     bismut plot top --list
     bismut plot top energy paths-sphere --format svg
     """
-    from functools import partial
-
     import sys
+    from functools import partial
 
     from bismut.errors import BismutError, nearest
     from bismut.figures.certificate import fill
