@@ -1,7 +1,6 @@
-"""The native engine: a task as machine code, and batches in memory.
+"""The native engine: a task as machine code, and how it is called.
 
-A batch holds every leaf of its carries as an array (entries, n), trajectories side by side, n a multiple of the widest vector; places past the last
-trajectory repeat it. A program copies what it changes, so a batch can be advanced again.
+A program copies what it changes, so a batch can be advanced again.
 """
 
 from __future__ import annotations
@@ -17,13 +16,15 @@ from llvmlite import ir
 
 from bismut.engines.engine import Batch, Course, Task
 from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
-from bismut.engines.native.loops import operations, write_advance, write_begin, write_watch
+from bismut.engines.native.batches import Columns, Lines
+from bismut.engines.native.loops import crowded, operations, write_advance, write_begin, write_watch
 from bismut.engines.native.target import Machine, fuses, processor
 from bismut.engines.native.tracing import Jaxprs, trace
 from bismut.engines.native.walk import Refused, unknown
 
 WIDTHS = {"float64": 8, "float32": 16}  # trajectories side by side: one wide register, or two narrow ones, which hide each other's waiting
-PADDED = 16  # trajectories are filled up to a multiple of the widest vector
+# Where lanes are bodies, sums over bodies are sums over lanes, so that their number is no choice: bits depend on it.
+OVER_BODIES = {"float64": 8, "float32": 16}
 
 
 class Native:
@@ -67,6 +68,7 @@ class Written(NamedTuple):
     needs: dict[str, tuple[int, int]]
     jaxprs: Jaxprs
     width: int
+    across: bool
 
 
 def write(task: Task, width: int, longest: int | None = None) -> Written | str:
@@ -80,7 +82,9 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
         return f"there is no machine code for {', '.join(missing)}"
     if any(isinstance(value, Tracer) for part in closed for value in part.jaxpr.consts):
         return "a function closes over a number that JAX traces"
-    module, common = ir.Module(), (width, fuses(), np.dtype(task.dtype))
+    across = crowded(jaxprs.step.jaxpr.jaxpr)
+    width = OVER_BODIES[np.dtype(task.dtype).name] if across else width
+    module, common = ir.Module(), (width, fuses(), np.dtype(task.dtype), across)
     try:
         frames = [
             write_begin(module, jaxprs, *common),
@@ -89,14 +93,14 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
         ]
     except Refused as reason:
         return f"there is no machine code for {reason}"
-    return Written(str(module), {frame.function.name: (frame.size, frame.entries) for frame in frames}, jaxprs, width)
+    return Written(str(module), {frame.function.name: (frame.size, frame.entries) for frame in frames}, jaxprs, width, across)
 
 
 class NativeProgram:
     """Functions of the machine, and how they are called."""
 
     def __init__(self, task: Task, written: Written):
-        self.jaxprs, self.width, self.dtype = written.jaxprs, written.width, np.dtype(task.dtype)
+        self.jaxprs, self.dtype, self.batches = written.jaxprs, np.dtype(task.dtype), (Lines if written.across else Columns)(written.width)
         machine = Machine(written.text)
         self._functions = {name: (machine.function(name, ctypes.c_void_p), *needs) for name, needs in written.needs.items()}
         self._state_tree = jax.tree.structure(task.example)
@@ -109,7 +113,7 @@ class NativeProgram:
         leaves = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
         real = lambda x: np.array([x], self.dtype)
         workspace = np.empty(size + 256, np.uint8)
-        held = [workspace, n // self.width, n, real(course.h), real(course.t0), *leaves, *entries]
+        held = [workspace, self.batches.groups(n), n, real(course.h), real(course.t0), *leaves, *entries]
         table = np.array([_entry(x) for x in held], np.int64)
         assert len(table) == count, f"the table of {name} has {count} entries, {len(table)} came"
         function(table.ctypes.data)
@@ -120,15 +124,15 @@ class NativeProgram:
     # The interface of an engine.
 
     def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
-        n = -(-len(trajectories) // PADDED) * PADDED
-        given = [_column(np.asarray(leaf), aval, n) for leaf, aval in zip(jax.tree.leaves(states), self.jaxprs.state, strict=True)]
-        carry = _columns(self.jaxprs.carry, n)
+        n = self.batches.places(len(trajectories))
+        given = [self.batches.filled(np.asarray(leaf), aval, n) for leaf, aval in zip(jax.tree.leaves(states), self.jaxprs.state, strict=True)]
+        carry = self.batches.empty(self.jaxprs.carry, n)
         self._call("begin", course, numbers, n, step, *given, *carry)
         return Batch(np.asarray(trajectories, np.uint64), step, np.full(len(trajectories), -1, np.int64), carry)
 
     def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
-        n = _width(batch)
-        memory = [_columns(first.shapes, n) for first, _ in self.jaxprs.watches]
+        n = self.batches.places(len(batch.trajectories))
+        memory = [self.batches.empty(first.shapes, n) for first, _ in self.jaxprs.watches]
         self._call("watch", course, numbers, n, batch.step, *batch.carry, *(c for part in memory for c in part))
         return batch._replace(memory=memory)
 
@@ -145,62 +149,41 @@ class NativeProgram:
         return self._run(course, numbers, batch, ticks, stride, turns, looks)
 
     def _run(self, course, numbers, batch: Batch, ticks: int, stride: int, turns: list, looks: list) -> tuple[Batch, list]:
-        n = _width(batch)
+        count = len(batch.trajectories)
+        n = self.batches.places(count)
         carry = [c.copy() for c in batch.carry]
         failed = _filled(batch.failed, n)
         memory = None if batch.memory is None else [[c.copy() for c in part] for part in batch.memory]
         rows, entries = [], []
-        for i, ((first, look), (each, left), count) in enumerate(zip(self.jaxprs.watches, turns, looks, strict=True)):
-            mine = memory[i] if memory is not None else _columns(first.shapes, n)
-            seen = [np.empty((count, *c.shape), c.dtype) for c in _columns(look.shapes[len(first.shapes) :], n)]
+        for i, ((first, look), (each, left), looked) in enumerate(zip(self.jaxprs.watches, turns, looks, strict=True)):
+            mine = memory[i] if memory is not None else self.batches.empty(first.shapes, n)
+            seen = [np.empty((looked, *c.shape), c.dtype) for c in self.batches.empty(look.shapes[len(first.shapes) :], n)]
             rows.append(seen)
             entries += [each, left, *mine, *seen]
         self._call("advance", course, numbers, n, batch.step, ticks, stride, course.phase, _filled(batch.trajectories, n), failed, *carry, *entries)
-        count = len(batch.trajectories)
         new = Batch(batch.trajectories, batch.step + ticks * stride, failed[:count], carry, memory)
         return new, [self._rows(i, seen, count) for i, seen in enumerate(rows)]
 
     def _rows(self, which: int, seen: list, count: int) -> Any:
         first, look = self.jaxprs.watches[which]
         avals = look.shapes[len(first.shapes) :]
-        leaves = [np.moveaxis(_shaped(x[..., :count], aval, lead=1), -1, 1) for x, aval in zip(seen, avals, strict=True)]
+        leaves = [self.batches.shaped(x, aval, count) for x, aval in zip(seen, avals, strict=True)]
         whole = look.structure.unflatten([*[None] * len(first.shapes), *leaves])
         return whole[1]
 
     def states(self, batch: Batch) -> Any:
-        count = len(batch.trajectories)
-        leaves = [np.moveaxis(_shaped(batch.carry[i][:, :count], self.jaxprs.carry[i], lead=0), -1, 0) for i in self.jaxprs.where]
+        leaves = [self.batches.shaped(batch.carry[i], self.jaxprs.carry[i], len(batch.trajectories)) for i in self.jaxprs.where]
         return self._state_tree.unflatten(leaves)
 
     def memory(self, batch: Batch, which: int) -> Any:
         first, _ = self.jaxprs.watches[which]
-        count = len(batch.trajectories)
-        return first.structure.unflatten(
-            [np.moveaxis(_shaped(x[:, :count], aval, lead=0), -1, 0) for x, aval in zip(batch.memory[which], first.shapes, strict=True)]
-        )
+        leaves = [self.batches.shaped(x, aval, len(batch.trajectories)) for x, aval in zip(batch.memory[which], first.shapes, strict=True)]
+        return first.structure.unflatten(leaves)
 
 
 def _entry(x: Any) -> int:
     return x.ctypes.data if isinstance(x, np.ndarray) else int(x)
 
 
-def _width(batch: Batch) -> int:
-    return -(-len(batch.trajectories) // PADDED) * PADDED
-
-
-def _columns(avals, n: int) -> list[np.ndarray]:
-    return [np.empty((aval.size, n), aval.dtype) for aval in avals]
-
-
-def _column(leaf: np.ndarray, aval: Any, n: int) -> np.ndarray:
-    """An array with trajectories first as (entries, n)."""
-    flat = leaf.astype(aval.dtype, copy=False).reshape(leaf.shape[0], -1).T
-    return np.ascontiguousarray(np.concatenate([flat, np.repeat(flat[:, -1:], n - leaf.shape[0], 1)], 1))
-
-
 def _filled(x: np.ndarray, n: int) -> np.ndarray:
     return np.concatenate([x, np.repeat(x[-1:], n - len(x))])
-
-
-def _shaped(x: np.ndarray, aval: Any, lead: int) -> np.ndarray:
-    return x.reshape(*x.shape[:lead], *aval.shape, x.shape[-1])

@@ -16,12 +16,14 @@ from llvmlite import ir
 
 from bismut.engines.native.code import element
 from bismut.engines.native.control import Held, replace, row_of
-from bismut.engines.native.field import Array, Stored, Writable, allocate, entry, everywhere, fill, lanes
-from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, LONG, Frame, Scope, Variable, plus, times
-from bismut.engines.native.lane import OWN, SHARED, Lane, array_of, constant, value_of
+from bismut.engines.native.field import Array, Stored, Writable, allocate, entry, everywhere, fill, lanes, throughout
+from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, Frame, Scope, Variable
+from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, value_of
+from bismut.engines.native.places import LONG, plus, times
 from bismut.engines.native.tracing import Jaxprs
 from bismut.engines.native.walk import run
 
+MANY = 256  # bodies from which on those within reach of each other are found by cells
 LARGEST = 40_000  # scalar operations up to which a step without loops over bodies is written out
 
 
@@ -56,11 +58,29 @@ class Column(Writable):
         scope.builder.store(value, self._address(scope, index, row), align=max(self.dtype.itemsize, 1))
 
 
+class Line(Stored):
+    """The same where lanes are bodies: (n, entries) in memory, at one trajectory."""
+
+    def __init__(self, frame: Frame, aval, count: Any):
+        super().__init__(frame.pointer(), aval.shape, aval.dtype, SAME, plain=True)
+        self.count, self.group = count, None
+
+    def _begin(self, scope: Scope, row: Any = 0) -> Stored:
+        number = self.group if isinstance(row, int) else scope.builder.add(scope.builder.mul(row, self.count), self.group)
+        return self.view(self.shape, self.strides, times(scope.builder, number, self.size))
+
+    def at(self, scope, index):
+        return self._begin(scope).at(scope, index)
+
+    def put(self, scope: Scope, index, lane: Any, row: Any = 0) -> None:
+        self._begin(scope, row).put(scope, index, lane)
+
+
 class Batchwise:
     """What the functions of a program have in common: the table, the numbers, the loop over groups."""
 
-    def __init__(self, module: ir.Module, name: str, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any):
-        self.frame = frame = Frame(module, name, width, fused)
+    def __init__(self, module: ir.Module, name: str, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any, across: bool):
+        self.frame = frame = Frame(module, name, width, fused, across)
         self.jaxprs, self.dtype = jaxprs, np.dtype(dtype)
         self.scope = Scope(frame, frame.late, IN_REGISTERS if written_out(jaxprs.step.jaxpr.jaxpr) else IN_LOOPS)
         self.groups, self.width = frame.entry(), frame.entry()
@@ -73,10 +93,13 @@ class Batchwise:
         whole = Stored(self.frame.pointer(), aval.shape, aval.dtype, SHARED, plain=True)
         return whole if aval.size > self.scope.small else lanes(self.scope, whole)
 
-    def columns(self, avals: Sequence) -> list[Column]:
-        return [Column(self.frame, aval, self.width) for aval in avals]
+    def columns(self, avals: Sequence) -> list:
+        return [self.column(aval) for aval in avals]
 
-    def at_group(self, columns: Sequence[Column], group: Any) -> None:
+    def column(self, aval) -> Any:
+        return (Line if self.frame.across else Column)(self.frame, aval, self.width)
+
+    def at_group(self, columns: Sequence[Column | Line], group: Any) -> None:
         for column in columns:
             column.group = group
 
@@ -102,6 +125,12 @@ def written_out(jaxpr) -> bool:
     return not any(e.primitive.name in ("each", "pairs") for e in equations(jaxpr)) and operations(jaxpr) <= LARGEST
 
 
+def crowded(jaxpr) -> bool:
+    """Whether lanes are bodies: pairs of many bodies are met, and all of them within a reach. This is a matter of the system alone."""
+    met = [e.params["layout"] for e in equations(jaxpr) if e.primitive.name == "pairs" and e.params["layout"].bonds is None]
+    return any(layout.length >= MANY for layout in met) and all(layout.reach is not None for layout in met)
+
+
 def equations(jaxpr):
     """All equations, those inside others too."""
     for equation in jaxpr.eqns:
@@ -125,9 +154,9 @@ def operations(jaxpr) -> int:
     return total
 
 
-def write_begin(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any) -> Frame:
+def write_begin(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
     """begin: states ↦ carries."""
-    f = Batchwise(module, "begin", jaxprs, width, fused, dtype)
+    f = Batchwise(module, "begin", jaxprs, width, fused, dtype, across)
     step = f.frame.entry()
     states, carries = f.columns(jaxprs.state), f.columns(jaxprs.carry)
     with f.scope.loop(f.groups) as (scope, g):
@@ -139,9 +168,9 @@ def write_begin(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtyp
     return f.frame
 
 
-def write_watch(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any) -> Frame:
+def write_watch(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
     """watch: carries ↦ memories of all watches, as they begin."""
-    f = Batchwise(module, "watch", jaxprs, width, fused, dtype)
+    f = Batchwise(module, "watch", jaxprs, width, fused, dtype, across)
     step = f.frame.entry()
     carries = f.columns(jaxprs.carry)
     memories = [f.columns(first.shapes) for first, _ in jaxprs.watches]
@@ -179,7 +208,7 @@ class Watching:
             inner, row = scope.inside(), b.load(self.row)
             out = run(inner, self.look.jaxpr, [*(h.get(inner) for h in self.held), *state, t, *f.numbers])
             for column, x in zip(self.rows, out[self.split :], strict=True):
-                everywhere(inner, column.shape, lambda at, i, column=column, x=x: column.put(at, i, entry(at, x, i), row))
+                throughout(inner, column.shape, lambda at, i, column=column, x=x: column.put(at, i, entry(at, x, i), row))
             replace(inner, self.held, out[: self.split])
             b.store(b.add(row, LONG(1)), self.row)
             b.store(self.every, self.left)
@@ -189,13 +218,12 @@ class Watching:
             fill(scope, column, held.get(scope))
 
 
-def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused: bool, dtype: Any) -> Frame:
+def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
     """advance: carries, memories and failures, in place; rows."""
-    f = Batchwise(module, "advance", jaxprs, width, fused, dtype)
+    f = Batchwise(module, "advance", jaxprs, width, fused, dtype, across)
     frame = f.frame
     step, ticks, stride, phase = frame.entry(), frame.entry(), frame.entry(), frame.entry()
-    numbers = Column(frame, _Scalar(np.uint64), f.width)
-    failed = Column(frame, _Scalar(np.int64), f.width)
+    numbers, failed = f.column(_Scalar(np.uint64)), f.column(_Scalar(np.int64))
     carries = f.columns(jaxprs.carry)
     watches = [Watching(f, first, look) for first, look in jaxprs.watches]
     k_slot, fresh = frame.slot(LONG), frame.slot(ir.IntType(1))
