@@ -17,7 +17,9 @@ from llvmlite import ir
 from bismut.engines.engine import Batch, Course, Task
 from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
 from bismut.engines.native.batches import Columns, Lines
+from bismut.engines.native.lists import Room
 from bismut.engines.native.loops import crowded, operations, write_advance, write_begin, write_watch
+from bismut.engines.native.neighbours import Neighbours
 from bismut.engines.native.target import Machine, fuses, processor
 from bismut.engines.native.tracing import Jaxprs, trace
 from bismut.engines.native.walk import Refused, unknown
@@ -62,10 +64,10 @@ class Native:
 
 
 class Written(NamedTuple):
-    """A task as code that is not yet compiled, and how many bytes of workspace and entries of the table each function wants."""
+    """A task as code that is not yet compiled; how many bytes of workspace, entries of the table and lists of neighbours each function wants."""
 
     text: str
-    needs: dict[str, tuple[int, int]]
+    needs: dict[str, tuple[int, int, list[Neighbours]]]
     jaxprs: Jaxprs
     width: int
     across: bool
@@ -93,7 +95,7 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
         ]
     except Refused as reason:
         return f"there is no machine code for {reason}"
-    return Written(str(module), {frame.function.name: (frame.size, frame.entries) for frame in frames}, jaxprs, width, across)
+    return Written(str(module), {frame.function.name: (frame.size, frame.entries, list(frame.lists.values())) for frame in frames}, jaxprs, width, across)
 
 
 class NativeProgram:
@@ -103,20 +105,24 @@ class NativeProgram:
         self.jaxprs, self.dtype, self.batches = written.jaxprs, np.dtype(task.dtype), (Lines if written.across else Columns)(written.width)
         machine = Machine(written.text)
         self._functions = {name: (machine.function(name, ctypes.c_void_p), *needs) for name, needs in written.needs.items()}
+        self._rooms = {name: [Room(near) for near in lists] for name, (_, _, lists) in written.needs.items()}
         self._state_tree = jax.tree.structure(task.example)
 
     # Calls.
 
-    def _call(self, name: str, course: Course, numbers: Any, n: int, *entries: Any) -> None:
-        """Entries are whole numbers or arrays, in the order of the table."""
-        function, size, count = self._functions[name]
+    def _call(self, name: str, course: Course, numbers: Any, n: int, *entries: Any, check: bool = False) -> bool:
+        """Entries are whole numbers or arrays, in the order of the table. Whether all went well: if a list of neighbours was full, there is more
+        room for it now, and the call is to be made again, with all that it changed as it was."""
+        function, size, count, lists = self._functions[name]
         leaves = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
         real = lambda x: np.array([x], self.dtype)
         workspace = np.empty(size + 256, np.uint8)
-        held = [workspace, self.batches.groups(n), n, real(course.h), real(course.t0), *leaves, *entries]
+        shelves = [self._rooms[name][k].shelf(check) for k in range(len(lists))]
+        held = [workspace, self.batches.groups(n), n, real(course.h), real(course.t0), *leaves, *entries, *(x for shelf in shelves for x in shelf)]
         table = np.array([_entry(x) for x in held], np.int64)
         assert len(table) == count, f"the table of {name} has {count} entries, {len(table)} came"
         function(table.ctypes.data)
+        return all([room.settle(shelf) for room, shelf in zip(self._rooms[name], shelves, strict=True)])
 
     def _plain(self, leaf: Any, aval: Any) -> np.ndarray:
         return np.ascontiguousarray(np.asarray(leaf), dtype=aval.dtype)
@@ -127,13 +133,15 @@ class NativeProgram:
         n = self.batches.places(len(trajectories))
         given = [self.batches.filled(np.asarray(leaf), aval, n) for leaf, aval in zip(jax.tree.leaves(states), self.jaxprs.state, strict=True)]
         carry = self.batches.empty(self.jaxprs.carry, n)
-        self._call("begin", course, numbers, n, step, *given, *carry)
+        while not self._call("begin", course, numbers, n, step, *given, *carry, check=True):
+            pass
         return Batch(np.asarray(trajectories, np.uint64), step, np.full(len(trajectories), -1, np.int64), carry)
 
     def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
         n = self.batches.places(len(batch.trajectories))
         memory = [self.batches.empty(first.shapes, n) for first, _ in self.jaxprs.watches]
-        self._call("watch", course, numbers, n, batch.step, *batch.carry, *(c for part in memory for c in part))
+        while not self._call("watch", course, numbers, n, batch.step, *batch.carry, *(c for part in memory for c in part)):
+            pass
         return batch._replace(memory=memory)
 
     def look(self, course: Course, numbers: Any, batch: Batch, due: tuple[bool, ...]) -> tuple[Batch, list]:
@@ -160,7 +168,9 @@ class NativeProgram:
             seen = [np.empty((looked, *c.shape), c.dtype) for c in self.batches.empty(look.shapes[len(first.shapes) :], n)]
             rows.append(seen)
             entries += [each, left, *mine, *seen]
-        self._call("advance", course, numbers, n, batch.step, ticks, stride, course.phase, _filled(batch.trajectories, n), failed, *carry, *entries)
+        given = batch.step, ticks, stride, course.phase, _filled(batch.trajectories, n), failed, *carry, *entries
+        if not self._call("advance", course, numbers, n, *given, check=batch.memory is None):
+            return self._run(course, numbers, batch, ticks, stride, turns, looks)
         new = Batch(batch.trajectories, batch.step + ticks * stride, failed[:count], carry, memory)
         return new, [self._rows(i, seen, count) for i, seen in enumerate(rows)]
 

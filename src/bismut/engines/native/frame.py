@@ -76,6 +76,12 @@ class Frame:
         """A variable."""
         return self._entry.alloca(kind)
 
+    def flag(self) -> Value:
+        """A bit, which is not set where the function begins."""
+        slot = self.slot(ir.IntType(1))
+        self._entry.store(ir.IntType(1)(0), slot)
+        return slot
+
     def room(self, size: int, shared: bool) -> Room:
         """So many bytes of the workspace. What is shared is written before all else, so its room is never used twice."""
         size = -(-size // 256) * 256

@@ -19,11 +19,11 @@ from bismut.engines.native.control import Held, replace, row_of
 from bismut.engines.native.field import Array, Stored, Writable, allocate, entry, everywhere, fill, lanes, throughout
 from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, Frame, Scope, Variable
 from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, value_of
+from bismut.engines.native.nearby import MANY, near_enough
 from bismut.engines.native.places import LONG, plus, times
 from bismut.engines.native.tracing import Jaxprs
 from bismut.engines.native.walk import run
 
-MANY = 256  # bodies from which on those within reach of each other are found by cells
 LARGEST = 40_000  # scalar operations up to which a step without loops over bodies is written out
 
 
@@ -126,9 +126,9 @@ def written_out(jaxpr) -> bool:
 
 
 def crowded(jaxpr) -> bool:
-    """Whether lanes are bodies: pairs of many bodies are met, and all of them within a reach. This is a matter of the system alone."""
-    met = [e.params["layout"] for e in equations(jaxpr) if e.primitive.name == "pairs" and e.params["layout"].bonds is None]
-    return any(layout.length >= MANY for layout in met) and all(layout.reach is not None for layout in met)
+    """Whether lanes are bodies: many of them meet, and only near ones. This is a matter of the system alone."""
+    met = [e for e in equations(jaxpr) if e.primitive.name == "pairs" and e.params["layout"].bonds is None and e.params["layout"].length >= MANY]
+    return bool(met) and all(map(near_enough, met))
 
 
 def equations(jaxpr):

@@ -3,6 +3,8 @@
 each    for k:  y_k = f(x_k; c),  s += g(x_k; c)
 pairs   for i:  for j > i:  s += g(x_i, x_j),  z_i += a,  z_j += b,  y_p = f        z_i in registers while j runs
 bonds   for p:  (i, j) from a table
+
+Where lanes are bodies, `each` takes as many items at once, and pairs within a reach are found in lists (`nearby`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from bismut.engines.native.control import _is_shared, _ready, _relabelled, row_o
 from bismut.engines.native.field import Array, Field, allocate, fill, lanes, stored
 from bismut.engines.native.frame import Scope
 from bismut.engines.native.lane import OWN, array_of, constants, first_of
+from bismut.engines.native.nearby import near_enough, near_pairs
 from bismut.engines.native.places import LONG
 from bismut.engines.native.summing import add, clear, sum_of
 from bismut.engines.native.walk import rule, run
@@ -71,6 +74,8 @@ def _pairs(scope: Scope, equation, inputs):
         return _relabelled(_pairs(scope.shared(), equation, inputs))
     layout, jaxpr = equation.params["layout"], equation.params["jaxpr"]
     shared, bodies, own = layout.operands(inputs)
+    if scope.frame.across and not scope.wide and scope.hoists and near_enough(equation):
+        return near_pairs(scope, layout, jaxpr, [_ready(scope, x) for x in shared], bodies)
     shared, bodies, own = [_ready(scope, x) for x in shared], [stored(scope, x) for x in bodies], [stored(scope, x) for x in own]
     avals, of_i, _, kept = layout.returns(jaxpr.out_avals)
     totals = [sum_of(scope, aval) for aval in avals]
