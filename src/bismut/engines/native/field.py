@@ -231,7 +231,10 @@ def fill(scope: Scope, target: Writable, source: Array) -> None:
         for index in np.ndindex(*target.shape):
             target.put(scope, index, source[index])
         return
-    throughout(scope, target.shape, lambda inner, index: target.put(inner, index, entry(inner, source, index)))
+    # One by one between arrays that lie differently: the compiler is slow with many numbers at once that are not side by side.
+    along_lanes = all(x.strides[longest(x.shape)] == 1 for x in (target, source) if isinstance(x, Stored) and x.shape)
+    over = throughout if along_lanes else everywhere
+    over(scope, target.shape, lambda inner, index: target.put(inner, index, entry(inner, source, index)))
 
 
 def stored(scope: Scope, array: Array) -> Stored:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from bismut.engines.native.control import _is_shared, _ready, _relabelled, row_of
-from bismut.engines.native.field import Array, Field, allocate, fill, lanes, stored
+from bismut.engines.native.field import Array, Field, Stored, allocate, fill, lanes, stored
 from bismut.engines.native.frame import Scope
-from bismut.engines.native.lane import OWN, array_of, constants, first_of
+from bismut.engines.native.lane import OWN, SHARED, array_of, constants, first_of
 from bismut.engines.native.nearby import near_enough, near_pairs
 from bismut.engines.native.places import LONG
 from bismut.engines.native.summing import add, clear, sum_of
@@ -36,7 +36,7 @@ def _each(scope: Scope, equation, inputs):
     if layout.length <= FEW:
         return _written_out(scope, layout, jaxpr, shared, own)
     apart = not scope.wide and layout.length >= scope.frame.width
-    shared, own = [_ready(scope, x) for x in shared], [x if apart and isinstance(x, Field) else stored(scope, x) for x in own]
+    shared, own = [_ready(scope, x) for x in shared], [side_by_side(scope, x) if apart else stored(scope, x) for x in own]
     totals = [sum_of(scope, aval, apart) for aval in avals]
     out = [allocate(scope, (layout.length, *aval.shape), aval.dtype, OWN) for aval in kept]
     with scope.items(layout.length) as (body, k, fresh):
@@ -47,6 +47,17 @@ def _each(scope: Scope, equation, inputs):
         for target, x in zip(out, values, strict=True):
             fill(inner, target.part(inner, k), x)
     return [*(total.get(scope) for total in totals), *out]
+
+
+def side_by_side(scope: Scope, x: Array) -> Field:
+    """An array over bodies whose entries can be read for many at once. What is shared is laid out for that once; a formula is evaluated there."""
+    x = x if isinstance(x, Field) else stored(scope, x)
+    if x.level < SHARED or not scope.hoists or (isinstance(x, Stored) and x.strides[0] == 1):
+        return x
+    early = scope.shared()
+    copy = allocate(early, x.shape, x.dtype, SHARED)
+    fill(early, copy, x)
+    return copy
 
 
 def _written_out(scope: Scope, layout: Layout, jaxpr, shared: Sequence[Array], own: Sequence[Array]) -> list[Array]:
