@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 import bismut as bm
-from bismut.ensembles import request, run, task
+from bismut.ensembles import inorder, request, task
 from bismut.ensembles.plan import plan
 from bismut.errors import DomainError
 from bismut.programs import Memory, compiled
@@ -79,6 +79,6 @@ def test_the_plan_says_which_engine_and_why():
 def test_many_blocks_make_no_list():
     """2⁴⁰ trajectories are 2²⁹ blocks; the first few are asked for and no others."""
     asked = request(scheme(), start(), step=0.1, steps=1, trajectories=2**40, keep_final=False, block=2048)
-    jobs = run._jobs(asked, [run.Variant()])
-    assert [next(jobs) for _ in range(3)] == [(0, 0), (0, 1), (0, 2)]
+    jobs = inorder.InOrder(asked, range(asked.blocks), None, lambda result: None).jobs()
+    assert [next(jobs) for _ in range(3)] == [(0, 0, None), (0, 1, None), (0, 2, None)]
     assert asked.numbers(2**29 - 1)[-1] == 2**40 - 1

@@ -145,9 +145,9 @@ def test_first_interrupt_keeps_what_is_complete(monkeypatch):
 
 
 def test_an_interrupt_before_the_first_look_leaves_nothing(monkeypatch):
-    def too_early(request, variant, number, control):
+    def too_early(request, variant, number, control, begun):
         control.stopped = lambda: True
-        return block.run_block(request, variant, number, control)
+        return block.run_block(request, variant, number, control, begun)
 
     monkeypatch.setattr(run, "run_block", too_early)
     with pytest.raises(KeyboardInterrupt, match="before anything was complete"):

@@ -17,27 +17,32 @@ import jax
 import numpy as np
 
 from bismut.engines.engine import Batch, Course
+from bismut.ensembles.checkpoint import Checkpoint, frozen, thawed
 from bismut.ensembles.checks import many_starts
+from bismut.ensembles.desk import Desk, portion_of
 from bismut.ensembles.failing import residuals
 from bismut.ensembles.observers.records import Records
-from bismut.ensembles.observers.watcher import Ended, Seen, Watcher
+from bismut.ensembles.observers.watcher import Ended
 from bismut.ensembles.outcome import Failure
 from bismut.ensembles.request import Request
 from bismut.ensembles.task import bytes_of
+from bismut.errors import StoreError
 from bismut.mechanics import Maxwell, State
 
 PAUSE = 0.3  # seconds of work aimed at between two returns
-_PORTION = 2**20  # bytes of rows that a watcher is handed at a time: they stay in the cache
+CADENCE = 30.0  # seconds of work between two checkpoints of a block
 
 
 class BlockResult(NamedTuple):
-    """What a block came to: a summary per watcher, the last states, who failed, how many steps were watched, and by how many trajectories."""
+    """What a block came to: a summary per watcher, the last states, who failed, how many steps were watched, and by how many trajectories; and where
+    it would go on, if that was asked for."""
 
     summaries: tuple
     final: State | None
     failures: tuple[Failure, ...]
     steps: int
     trajectories: int
+    end: Checkpoint | None = None
 
 
 class Pace:
@@ -52,18 +57,30 @@ class Pace:
 
 
 class Control:
-    """What a block hears from outside, and tells: whether to stop, how fast it goes, and what is done."""
+    """What a block hears from outside, and tells: whether to stop, how fast it goes, and what is done.
+
+    keep   (variant, block, Checkpoint) ↦ nothing: called about every `CADENCE` seconds of work, and when a block is stopped
+    ends   whether a block that ends says where it would go on
+    """
 
     def __init__(self, stopped: Callable[[], bool] = lambda: False, note: Callable[..., None] = lambda *_: None):
         self.stopped, self.note, self.pace = stopped, note, Pace()
+        self.keep: Callable[[int, int, Checkpoint], None] | None = None
+        self.ends = False
 
 
-def run_block(request: Request, variant: int, block: int, control: Control | None = None) -> BlockResult | None:
-    """One block of one variant; None if it was to stop before anybody had looked."""
+def run_block(request: Request, variant: int, block: int, control: Control | None = None, begun: Checkpoint | None = None) -> BlockResult | None:
+    """One block of one variant, from its beginning or from where it was left; None if it was to stop before anybody had looked."""
     devices = jax.local_devices()[: request.devices]
     place = jax.default_device(devices[block % len(devices)]) if len(devices) > 1 else contextlib.nullcontext()
     with place:
-        return _Walk(request, variant, block, control or Control()).run()
+        return _Walk(request, variant, block, control or Control()).run(begun)
+
+
+def states_at(request: Request, variant: int, block: int, point: Checkpoint) -> State:
+    """The states of a block at a checkpoint."""
+    walk = _Walk(request, variant, block, Control())
+    return request.program.states(walk.thawed(walk.begin(), point))
 
 
 class _Walk:
@@ -71,6 +88,7 @@ class _Walk:
 
     def __init__(self, request: Request, variant: int, block: int, control: Control):
         self.request, self.control, self.setting = request, control, request.settings[variant]
+        self.place, self.kept = (variant, block), time.monotonic()
         self.first = request.done + request.burn_in  # the step at which the watch begins
         self.start, self.trajectories, self.offset = request.starts[variant], request.numbers(block), block * request.size
         self.course = Course(request.step, request.t0, self.setting.path.phase)
@@ -79,7 +97,7 @@ class _Walk:
         self.watchers = [watcher for _, watcher in self.setting.watchers]
         wanted = [watcher.wants(self.trajectories) for watcher in self.watchers]
         self.every = tuple(request.stride(watcher) if want else 0 for watcher, want in zip(self.watchers, wanted, strict=True))
-        portions = [_portion(bytes_of(row) * request.size) for row in request.chosen.rows]
+        portions = [portion_of(bytes_of(row) * request.size) for row in request.chosen.rows]
         self.desks = [Desk(watcher, self.trajectories, portion) for watcher, portion in zip(self.watchers, portions, strict=True)]
         looking = [every for every in self.every if every]
         self.tick = reduce(gcd, looking, 0) or request.every
@@ -88,24 +106,50 @@ class _Walk:
             [p * e // self.tick for p, e, r in zip(portions, self.every, request.chosen.rows, strict=True) if e and bytes_of(r)], default=2**30
         )
 
-    def run(self) -> BlockResult | None:
-        request = self.request
+    def run(self, begun: Checkpoint | None = None) -> BlockResult | None:
+        request, batch = self.request, self.begin()
+        if begun is not None:
+            batch = self.thawed(batch, begun)
+        done = begun.done if begun is not None else 0
+        if begun is None or not begun.watched:
+            batch, done = self._go(batch, done, request.burn_in, watched=False)
+            if done < request.burn_in or self.control.stopped():
+                return None
+            batch, done = self._watch(batch), 0
+        batch, done = self._go(batch, done, request.steps, watched=True)
+        end = self._frozen(batch, done, watched=True) if self.control.ends and done == request.steps else None
+        late = tuple(bool(every) and watcher.records and done % every != 0 for watcher, every in zip(self.watchers, self.every, strict=True))
+        if any(late):
+            batch = self._look(batch, late, done)
+        return self._result(batch, done, end)
+
+    def begin(self) -> Batch:
         states = self._starts()
-        batch = self.program.begin(self.course, self.numbers, self.trajectories, states, request.done)
-        self.gone = _not_finite(states) if request.done else np.zeros(len(self.trajectories), bool)
-        batch, done = self._go(batch, request.burn_in, watched=False)
-        if done < request.burn_in or self.control.stopped():
-            return None
+        self.gone = _not_finite(states) if self.request.done else np.zeros(len(self.trajectories), bool)
+        return self.program.begin(self.course, self.numbers, self.trajectories, states, self.request.done)
+
+    def _watch(self, batch: Batch) -> Batch:
         batch = self.program.watch(self.course, self.numbers, batch)
         due = tuple(bool(every) and watcher.sees_start for watcher, every in zip(self.watchers, self.every, strict=True))
         batch = self._look(batch, due, 0)
         for desk in self.desks:
             desk.clear()  # the start by itself, so that calls give whole portions, which need no copy
-        batch, done = self._go(batch, request.steps, watched=True)
-        late = tuple(bool(every) and watcher.records and done % every != 0 for watcher, every in zip(self.watchers, self.every, strict=True))
-        if any(late):
-            batch = self._look(batch, late, done)
-        return self._result(batch, done)
+        return batch
+
+    def thawed(self, begun: Batch, point: Checkpoint) -> Batch:
+        """The batch of a checkpoint; `begun` is one at the beginning."""
+        example = self.program.watch(self.course, self.numbers, begun) if point.watched else begun
+        where = f"The checkpoint of variant {self.place[0]}, block {self.place[1]}"
+        batch, self.failures = thawed(point, example, self.desks, where)
+        if batch.step != self.request.done + point.done + (self.request.burn_in if point.watched else 0):
+            raise StoreError(f"{where} is at step {batch.step}, which is not where it says to be.")
+        failed = self._failed(batch)
+        for desk in self.desks:
+            desk.failed = failed - self.first if (failed != _NEVER).any() else None
+        return batch
+
+    def _frozen(self, batch: Batch, done: int, watched: bool) -> Checkpoint:
+        return frozen(batch, self.desks, self.failures, done, watched)
 
     def _starts(self) -> State:
         """The states at which the trajectories begin; random ones are drawn for a whole block, so that the last one compiles nothing again."""
@@ -117,8 +161,8 @@ class _Walk:
         drawn = many_starts(self.start, self.setting.path, fill(self.trajectories), self.request.batch, fill(places))
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(self.trajectories)], drawn)
 
-    def _go(self, batch: Batch, steps: int, watched: bool) -> tuple[Batch, int]:
-        done, nobody = 0, (0,) * len(self.every)
+    def _go(self, batch: Batch, done: int, steps: int, watched: bool) -> tuple[Batch, int]:
+        nobody = (0,) * len(self.every)
         while done < steps and not (self.control.stopped() and done):
             ticks, stride = self._cut(done, steps, watched)
             every = self.every if watched and (done + stride) % self.tick == 0 else nobody
@@ -131,6 +175,9 @@ class _Walk:
             done = after
             self.control.pace.learn(ticks * stride, time.perf_counter() - clock)
             self.control.note(ticks * stride, len(self.trajectories), self._newest() if watched else None)
+            if self.control.keep is not None and done < steps and (self.control.stopped() or time.monotonic() - self.kept > CADENCE):
+                self.control.keep(*self.place, self._frozen(batch, done, watched))
+                self.kept = time.monotonic()
         return batch, done
 
     def _cut(self, done: int, steps: int, watched: bool) -> tuple[int, int]:
@@ -172,7 +219,7 @@ class _Walk:
         """The moments of the last portion that somebody recorded."""
         return next((desk.tally[-1] for desk in self.desks if isinstance(desk.watcher, Records) and desk.tally), None)
 
-    def _result(self, batch: Batch, done: int) -> BlockResult:
+    def _result(self, batch: Batch, done: int, end: Checkpoint | None) -> BlockResult:
         request, failed = self.request, self._failed(batch)
         survived = np.where(failed == _NEVER, done, np.maximum(failed - self.first, -1))
         summaries = []
@@ -196,58 +243,10 @@ class _Walk:
             summaries.append(watcher.close(desk.tally, memory, ended))
         final = self.program.states(batch) if request.keep_final else None
         failures = tuple(sorted(self.failures, key=lambda failure: failure.trajectory))
-        return BlockResult(tuple(summaries), final, failures, done, len(self.trajectories))
+        return BlockResult(tuple(summaries), final, failures, done, len(self.trajectories), end)
 
 
 _NEVER = np.int64(2**62)
-
-
-class Desk:
-    """The rows of one watcher until there are enough of them for a portion."""
-
-    def __init__(self, watcher: Watcher, trajectories: np.ndarray, portion: int):
-        self.watcher, self.trajectories, self.portion = watcher, trajectories, portion
-        self.tally: Any = None
-        self._rows: list = []
-        self._steps: list[int] = []
-        self._failed: np.ndarray | None = None
-
-    def take(self, rows: Any, steps: range, failed: np.ndarray | None) -> None:
-        self._failed = failed
-        if not jax.tree.leaves(rows):
-            return
-        if not self._rows and len(steps) == self.portion:
-            self._hand(rows, steps)
-            return
-        self._rows.append(rows)
-        self._steps += steps
-        if len(self._steps) >= self.portion:
-            rows, steps_ = self._all(), self._steps
-            whole = len(steps_) // self.portion * self.portion
-            for first in range(0, whole, self.portion):
-                part = slice(first, first + self.portion)
-                self._hand(jax.tree.map(lambda leaf, part=part: leaf[part], rows), steps_[part])
-            self._rows = [jax.tree.map(lambda leaf: leaf[whole:], rows)] if whole < len(steps_) else []
-            self._steps = steps_[whole:]
-
-    def clear(self) -> None:
-        """What is left goes too."""
-        if self._rows:
-            self._hand(self._all(), self._steps)
-            self._rows, self._steps = [], []
-
-    def _all(self) -> Any:
-        return self._rows[0] if len(self._rows) == 1 else jax.tree.map(lambda *parts: np.concatenate(parts), *self._rows)
-
-    def _hand(self, rows: Any, steps: range | list[int]) -> None:
-        when = np.asarray(steps)
-        counted = None if self._failed is None else self._failed >= when[:, None]
-        self.tally = self.watcher.collect(self.tally, Seen(rows, when, self.trajectories, counted))
-
-
-def _portion(size: int) -> int:
-    """Looks at a time, a power of two, for rows of so many bytes."""
-    return 2 ** int(np.log2(min(max(_PORTION / max(size, 1), 1), 4096)))
 
 
 def _not_finite(states: State) -> np.ndarray:

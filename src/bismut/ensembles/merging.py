@@ -16,10 +16,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from bismut.ensembles.inorder import merged
 from bismut.ensembles.outcome import Outcome
 from bismut.ensembles.request import Request
 from bismut.ensembles.result import Result
-from bismut.ensembles.run import assembled, merged
+from bismut.ensembles.run import assembled
 from bismut.ensembles.task import numbers_of
 from bismut.errors import DomainError
 from bismut.programs import key

@@ -31,8 +31,9 @@ class Outcome:
     trajectories  how many were run, in a sweep those of all values together
     failures      those of them that failed
     stopped       why it ended before everything asked for was done, if it did
-    interrupted   whether by Ctrl-C
+    interrupted   whether by a signal or a limit of time
     partial       whether it ended before any trajectory was complete
+    cause         what interrupted it: SIGINT, SIGTERM, ..., or "time" for a limit
     """
 
     trajectories: int
@@ -40,6 +41,7 @@ class Outcome:
     stopped: str = ""
     interrupted: bool = False
     partial: bool = False
+    cause: str = ""
 
     def __repr__(self):
         return f"Outcome({str(self).partition(chr(10))[0].rstrip(':')})"

@@ -14,37 +14,26 @@ import jax
 import numpy as np
 
 from bismut.ensembles.block import BlockResult, Control, run_block
+from bismut.ensembles.inorder import InOrder, Variant, take
+from bismut.ensembles.journal import Job, Journal
 from bismut.ensembles.observers.records import Records, record_steps
 from bismut.ensembles.observers.report import Population, Report, side_by_side
 from bismut.ensembles.observers.watcher import Clock
-from bismut.ensembles.outcome import Failure, Outcome
+from bismut.ensembles.outcome import Outcome
 from bismut.ensembles.progress import Progress
 from bismut.ensembles.request import Request
 from bismut.ensembles.result import Provenance, Result, as_data
-from bismut.ensembles.stopping import Stop
+from bismut.ensembles.stopping import Interrupted, Stop
 from bismut.ensembles.workers import Threads
 from bismut.errors import SimulationError
 from bismut.mechanics import State
 
-MINIMUM = 30  # trajectories before `until` believes an error
-
 
 @runtime_checkable
 class Executor(Protocol):
-    """Runs jobs, several at a time if it can, and gives back what they found in the order of the jobs; it begins few of them ahead."""
+    """Runs jobs, several at a time if it can, and gives back what they found, in any order; it begins few of them ahead."""
 
     def each(self, work: Callable, jobs: Iterable) -> Iterator: ...
-
-
-class Variant:
-    """What was found for one combination of swept values."""
-
-    def __init__(self):
-        self.totals: tuple | None = None
-        self.finals: list[State] = []
-        self.failures: list[Failure] = []
-        self.run = 0
-        self.enough = False
 
 
 class Part(NamedTuple):
@@ -54,69 +43,73 @@ class Part(NamedTuple):
     result: BlockResult
 
 
-def carry_out(request: Request, *, progress: bool | None = None, executor: Executor | None = None) -> Result:
-    """The result of a request."""
+class Work:
+    """What is done with a job. `control` and `wanted` are of the process in which it is made."""
+
+    def __init__(self, request: Request, control: Control, wanted: Callable[[int], bool]):
+        self.request, self.control, self.wanted = request, control, wanted
+
+    def __call__(self, job: Job) -> tuple[Job, BlockResult | None]:
+        if self.control.stopped() or not self.wanted(job.variant):
+            return job, None
+        return job, run_block(self.request, job.variant, job.block, self.control, job.begun)
+
+
+def carry_out(
+    request: Request,
+    *,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+    journal: Journal | None = None,
+    blocks: range | None = None,
+    deadline: float | None = None,
+) -> Result:
+    """The result of a request.
+
+    journal   where blocks are kept as they end, and where those are found that need not be run
+    blocks    the blocks of each variant that are wanted; all of them if not given
+    deadline  a time of `time.monotonic` at which the run is interrupted
+    """
     executor = executor or Threads()
     _ = request.program, request.shared  # made once, before threads ask for them
-    found = [Variant() for _ in request.settings]
+    wanted = range(request.blocks)[blocks.start : blocks.stop] if blocks is not None else range(request.blocks)
     headline = next((name for name, watcher in request.watchers if isinstance(watcher, Records)), None)
     part: Part | None = None
-    with Stop() as stop, Progress(progress, request.trajectories * request.variants, request.steps + request.burn_in, headline) as bar:
+    steps = request.steps + request.burn_in
+    with Stop(deadline) as stop, Progress(progress, request.variants * _trajectories(request, wanted), steps, headline) as bar:
         control = Control(lambda: stop.asked, bar.advance)
-
-        def work(job: tuple[int, int]):
-            variant, block = job
-            return job, None if stop.asked or found[variant].enough else run_block(request, variant, block, control)
-
-        for (variant, _), result in executor.each(work, _jobs(request, found)):
-            if result is None or found[variant].enough:
+        if journal is not None:
+            control.keep, control.ends = journal.checkpoint, request.keep_final
+        order = InOrder(request, wanted, journal, lambda result: bar.advance(steps, result.trajectories))
+        for job, result in executor.each(Work(request, control, lambda variant: not order.found[variant].enough), order.jobs()):
+            if result is None or order.found[job.variant].enough:
                 continue
             if result.steps < request.steps:
-                part = part or Part(variant, result)
+                part = part or Part(job.variant, result)
                 continue
-            _take(request, found[variant], result)
-    return _result(request, found, part, stop.asked)
+            order.take(job.variant, job.block, result)
+        order.end()
+    return _result(request, order.found, part, stop, wanted)
 
 
-def _jobs(request: Request, found: list[Variant]) -> Iterator[tuple[int, int]]:
-    for variant in range(request.variants):
-        for block in range(request.blocks):
-            if found[variant].enough:
-                break
-            yield variant, block
+def _trajectories(request: Request, blocks: range) -> int:
+    """How many trajectories successive blocks hold."""
+    return min(blocks.stop * request.size, request.trajectories) - min(blocks.start * request.size, request.trajectories)
 
 
-def _take(request: Request, variant: Variant, result: BlockResult) -> None:
-    """A block merged into the whole."""
-    variant.totals = merged(request, variant.totals, result.summaries)
-    variant.run += result.trajectories
-    variant.failures += result.failures
-    if result.final is not None:
-        variant.finals.append(result.final)
-    variant.enough = bool(request.until) and _good_enough(request, variant)
-
-
-def merged(request: Request, a: tuple | None, b: tuple) -> tuple:
-    return b if a is None else tuple(watcher.merge(x, y) for (_, watcher), x, y in zip(request.watchers, a, b, strict=True))
-
-
-def _good_enough(request: Request, variant: Variant) -> bool:
-    if variant.run - len(variant.failures) < MINIMUM or variant.totals is None:
-        return False
-    errors = {name: watcher.error(total) for (name, watcher), total in zip(request.watchers, variant.totals, strict=True) if name in request.until}
-    return all(errors[name] <= target for name, target in request.until.items())
-
-
-def _result(request: Request, found: list[Variant], part: Part | None, interrupted: bool) -> Result:
+def _result(request: Request, found: list[Variant], part: Part | None, stop: Stop, blocks: range) -> Result:
     steps, partial = request.steps, False
+    each = _trajectories(request, blocks)
+    interrupted = stop.asked and any(variant.run < each and not variant.enough for variant in found)
     if not any(variant.run for variant in found):
         if part is None:
-            raise KeyboardInterrupt("The run was interrupted before anything was complete.")
-        _take(request, found[part.variant], part.result)
+            raise Interrupted(stop.cause)
+        take(request, found[part.variant], part.result)
         steps, partial = part.result.steps, True
-    stopped = _ending(request, found, steps, interrupted, partial)
+    stopped = _ending(request, found, steps, interrupted, partial, blocks)
     failures = [failure._replace(at=at) for variant, at in zip(found, swept_values(request), strict=True) for failure in variant.failures]
-    outcome = Outcome(sum(variant.run for variant in found), (*request.lost, *failures), stopped, interrupted, partial)
+    cause = stop.cause if interrupted else ""
+    outcome = Outcome(sum(variant.run for variant in found), (*request.lost, *failures), stopped, interrupted, partial, cause)
     totals = [variant.totals for variant in found]
     return assembled(request, totals, [variant.run for variant in found], steps, _final(request, found), outcome)
 
@@ -140,12 +133,14 @@ def assembled(request: Request, totals: list, run: list[int], steps: int, final:
     return Result(times, reports, final, outcome, _provenance(request, run, steps), request, totals)
 
 
-def _ending(request: Request, found: list[Variant], steps: int, interrupted: bool, partial: bool) -> str:
+def _ending(request: Request, found: list[Variant], steps: int, interrupted: bool, partial: bool, blocks: range) -> str:
     run, asked = sum(variant.run for variant in found), request.trajectories * request.variants
     if partial:
         return f"interrupted after {steps} of {request.steps} steps, with {run} of {asked} trajectories"
     if interrupted:
         return f"interrupted with {run} of {asked} trajectories complete"
+    if run < asked and len(blocks) < request.blocks:
+        return f"blocks {blocks.start}:{blocks.stop} of {request.blocks}, {run} of {asked} trajectories"
     if run < asked:
         return f"standard errors small enough after {run} of at most {asked} trajectories"
     return ""

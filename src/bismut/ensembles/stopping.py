@@ -1,18 +1,33 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the first one stops at the next chunk and keeps what is complete, the second stops at once."""
+"""Ctrl-C, SIGTERM, SIGHUP and a limit of time: the first one stops at the next chunk and keeps what is complete, a second signal stops at once."""
 
 import signal
 import threading
+import time
 
 # Ctrl-C, the end of a queue's time, a closed terminal; not all of them exist everywhere.
 HEARD = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
-class Stop:
-    """Whether somebody asked the run to stop."""
+class Interrupted(KeyboardInterrupt):
+    """A run was stopped before anything was complete; `cause` is the signal, or "time"."""
 
-    def __init__(self):
-        self.asked = False
+    def __init__(self, cause: str = ""):
+        super().__init__("The run was interrupted before anything was complete.")
+        self.cause = cause
+
+
+class Stop:
+    """Whether somebody asked the run to stop, and who: the name of a signal, or "time" from the deadline on."""
+
+    def __init__(self, deadline: float | None = None):
+        self.cause, self._deadline = "", deadline
         self._before = {}
+
+    @property
+    def asked(self) -> bool:
+        if not self.cause and self._deadline is not None and time.monotonic() >= self._deadline:
+            self.cause = "time"
+        return bool(self.cause)
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
@@ -22,9 +37,9 @@ class Stop:
         return self
 
     def _hear(self, number, frame):
-        if self.asked:
+        if self.cause and self.cause != "time":
             raise KeyboardInterrupt
-        self.asked = True
+        self.cause = signal.Signals(number).name
 
     def __exit__(self, *problem):
         for number, handler in self._before.items():

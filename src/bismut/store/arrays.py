@@ -64,7 +64,7 @@ def _encode_array(array: Labelled, at: str) -> Iterator[tuple[str, bytes]]:
     chunks = _chunks(values.shape, max(1, values.dtype.itemsize))
     yield at + METADATA, _json(describe(values.shape, kind, chunks, array.axes))
     for key, box in boxes(values.shape, chunks):
-        part = values[box]
+        part = np.asarray(values[box])
         if part.shape != chunks:  # the last chunk of an axis is as long as the others
             padded = np.full(chunks, _blank(kind), values.dtype)
             padded[tuple(slice(n) for n in part.shape)] = part

@@ -52,8 +52,14 @@ class Quantiles(Measuring):
                 sketches[g].add(usable)
         return Sketches(tally.each, tally.shape, wrong)
 
-    def close(self, tally, memory, ended):
+    def freeze(self, tally):
         return tally._replace(each=[[sketch.plain() for sketch in sketches] for sketches in tally.each])
+
+    def thaw(self, frozen):
+        return frozen._replace(each=[[Sketch(plain) for plain in sketches] for sketches in frozen.each])
+
+    def close(self, tally, memory, ended):
+        return self.freeze(tally)
 
     def merge(self, a, b):
         each = [[_both(x, y) for x, y in zip(mine, other, strict=True)] for mine, other in zip(a.each, b.each, strict=True)]

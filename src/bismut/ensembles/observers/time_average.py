@@ -67,6 +67,16 @@ class Blocking:
         return pairs
 
 
+class Frozen(NamedTuple):
+    """A `Blocking` at rest."""
+
+    count: Any
+    first: np.ndarray
+    waiting: list
+    total: list
+    square: list
+
+
 class Averages(NamedTuple):
     """Samples of each trajectory; over trajectories, moments of the mean, and of the variance within a trajectory of block means at each level."""
 
@@ -84,6 +94,14 @@ class TimeAverage(Measuring):
     def collect(self, tally, seen):
         tally = Blocking() if tally is None else tally
         tally.add(seen.rows)
+        return tally
+
+    def freeze(self, tally: Blocking):
+        return Frozen(tally.count, tally.first, tally.waiting, tally.total, tally.square)
+
+    def thaw(self, frozen: Frozen):
+        tally = Blocking()
+        tally.count, tally.first, tally.waiting, tally.total, tally.square = frozen
         return tally
 
     def close(self, tally: Blocking, memory, ended):

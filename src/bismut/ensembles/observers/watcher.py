@@ -122,6 +122,13 @@ class Watcher(eqx.Module):
         del memory, ended
         return tally
 
+    def freeze(self, tally: Any) -> Any:
+        """A tally as a tree of arrays, numbers, lists and NamedTuples, for a checkpoint; `thaw` makes it a tally again."""
+        return tally
+
+    def thaw(self, frozen: Any) -> Any:
+        return frozen
+
     # On the host, for the run.
 
     def merge(self, a: Any, b: Any) -> Any:

@@ -1,0 +1,113 @@
+"""Blocks put together in their order, whatever the order in which they come.
+
+Floating-point sums depend on their order, and so does the block after which errors are small enough. So a block waits until all before it are there,
+and those that a journal holds take their turn like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from bismut.ensembles.block import BlockResult
+from bismut.ensembles.journal import Job, Journal
+from bismut.ensembles.outcome import Failure
+from bismut.ensembles.request import Request
+from bismut.mechanics import State
+
+MINIMUM = 30  # trajectories before `until` believes an error
+
+Place = tuple[int, int]
+
+
+class Variant:
+    """What was found for one combination of swept values."""
+
+    def __init__(self):
+        self.totals: tuple | None = None
+        self.finals: list[State] = []
+        self.failures: list[Failure] = []
+        self.run = 0
+        self.enough = False
+
+
+class InOrder:
+    """The blocks of a run; `blocks` are those of each variant that are wanted, `merged` is told of every block as it takes its turn."""
+
+    def __init__(self, request: Request, blocks: range, journal: Journal | None, merged: Callable[[BlockResult], None]):
+        self.request, self.blocks, self.journal, self.merged = request, blocks, journal, merged
+        self.found = [Variant() for _ in request.settings]
+        self._waiting: dict[Place, BlockResult] = {}
+        self._order = self._wanted()
+        self._next = next(self._order, None)
+        self._advance()
+
+    def _wanted(self) -> Iterator[Place]:
+        for variant in range(self.request.variants):
+            for block in self.blocks:
+                if self.found[variant].enough:
+                    break
+                yield variant, block
+
+    def jobs(self) -> Iterator[Job]:
+        """What is still to be run, from where it was left."""
+        for variant, block in self._wanted():
+            if self.journal is None:
+                yield Job(variant, block)
+            elif (variant, block) not in self.journal.places:
+                yield Job(variant, block, self.journal.begun(variant, block))
+
+    def take(self, variant: int, block: int, result: BlockResult) -> None:
+        """A block that was run. It is committed at once; but in its turn if its turn may not come."""
+        if self.journal is not None and not self.request.until:
+            self.journal.commit(variant, block, result)
+        self._waiting[variant, block] = result
+        self._advance()
+
+    def _advance(self) -> None:
+        """Merge what is there, up to the first block that is not."""
+        while self._next is not None:
+            if not self._merge(*self._next):
+                return
+            self._next = next(self._order, None)
+
+    def end(self) -> None:
+        """Merge what is there of the rest, too: a run was interrupted."""
+        known = {*self._waiting, *(self.journal.places if self.journal is not None else ())}
+        for variant, block in sorted(known):
+            if self._next is not None and (variant, block) > self._next and block in self.blocks and not self.found[variant].enough:
+                self._merge(variant, block)
+
+    def _merge(self, variant: int, block: int) -> bool:
+        result, new = self._waiting.pop((variant, block), None), True
+        if result is None and self.journal is not None and (variant, block) in self.journal.places:
+            result, new = self.journal.block(variant, block), False
+        if result is None:
+            return False
+        if self.journal is not None and self.request.until and new:
+            self.journal.commit(variant, block, result)
+        take(self.request, self.found[variant], result)
+        if not new:
+            self.merged(result)
+        return True
+
+
+def take(request: Request, variant: Variant, result: BlockResult) -> None:
+    """A block merged into the whole."""
+    variant.totals = merged(request, variant.totals, result.summaries)
+    variant.run += result.trajectories
+    variant.failures += result.failures
+    if result.final is not None:
+        variant.finals.append(result.final)
+    variant.enough = bool(request.until) and _good_enough(request, variant)
+
+
+def merged(request: Request, a: tuple | None, b: tuple) -> tuple:
+    """Summaries of two parts of a run."""
+    return b if a is None else tuple(watcher.merge(x, y) for (_, watcher), x, y in zip(request.watchers, a, b, strict=True))
+
+
+def _good_enough(request: Request, variant: Variant) -> bool:
+    if variant.run - len(variant.failures) < MINIMUM or variant.totals is None:
+        return False
+    errors = {name: watcher.error(total) for (name, watcher), total in zip(request.watchers, variant.totals, strict=True) if name in request.until}
+    return all(errors[name] <= target for name, target in request.until.items())

@@ -1,0 +1,75 @@
+"""Blocks and checkpoints as nested dictionaries of arrays, which a file can hold, and back.
+
+    BlockResult  ↔  {"summaries": {observer: ...}, "failures": {...}, "final" or "end": {...}, "form": text}
+
+The last states are stored once: where a block says how it would go on, they are a part of that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bismut.ensembles import written
+from bismut.ensembles.block import BlockResult, states_at
+from bismut.ensembles.checkpoint import Checkpoint, columns, failures
+from bismut.ensembles.request import Request
+from bismut.errors import StoreError
+
+Arrays = dict[str, Any]
+
+
+def block_arrays(request: Request, result: BlockResult) -> Arrays:
+    """What a block came to, as arrays."""
+    summaries = {name: written.write(summary) for (name, _), summary in zip(request.watchers, result.summaries, strict=True)}
+    final, final_form = written.write(result.final if result.end is None else None)
+    form = {"summaries": {name: form for name, (_, form) in summaries.items()}, "final": final_form}
+    arrays: Arrays = {"summaries": {name: arrays for name, (arrays, _) in summaries.items() if arrays is not None}}
+    arrays["failures"] = columns(result.failures)
+    arrays["counts"] = {"steps": np.asarray(result.steps), "trajectories": np.asarray(result.trajectories)}
+    if final is not None:
+        arrays["final"] = final
+    if result.end is not None:
+        arrays["end"] = checkpoint_arrays(result.end)
+    return arrays | {"form": np.asarray(json.dumps(form))}
+
+
+def block_result(request: Request, variant: int, block: int, arrays: Mapping[str, Any]) -> BlockResult:
+    """The block that was stored so."""
+    form = _form(arrays)
+    summaries = tuple(_summary(name, watcher, arrays, form) for name, watcher in request.watchers)
+    end = checkpoint(arrays["end"]) if "end" in arrays else None
+    final = written.read(arrays.get("final"), form.get("final"), written.classes(()))
+    if end is not None and request.keep_final:
+        final = states_at(request, variant, block, end)
+    steps, trajectories = (int(arrays["counts"][name]) for name in ("steps", "trajectories"))
+    return BlockResult(summaries, final, tuple(failures(arrays["failures"])), steps, trajectories, end)
+
+
+def _summary(name: str, watcher: Any, arrays: Mapping[str, Any], form: Mapping[str, Any]) -> Any:
+    if name not in form["summaries"]:
+        raise StoreError(f"This block was not observed as {name!r}.")
+    return written.read(arrays["summaries"].get(name), form["summaries"][name], written.classes([watcher]))
+
+
+def checkpoint_arrays(point: Checkpoint) -> Arrays:
+    """A checkpoint as arrays."""
+    at = {"done": np.asarray(point.done), "watched": np.asarray(point.watched)}
+    return {**point.arrays, "at": at, "form": np.asarray(json.dumps(point.form))}
+
+
+def checkpoint(arrays: Mapping[str, Any]) -> Checkpoint:
+    """The checkpoint that was stored so."""
+    at, form = arrays["at"], json.loads(str(arrays["form"]))
+    rest = {name: part for name, part in arrays.items() if name not in ("at", "form")}
+    return Checkpoint(int(at["done"]), bool(at["watched"]), rest, form)
+
+
+def _form(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    form = json.loads(str(arrays["form"]))
+    if not isinstance(form, dict) or not isinstance(form.get("summaries"), dict):
+        raise StoreError("A stored block has no form.")
+    return form
