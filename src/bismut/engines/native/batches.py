@@ -1,7 +1,7 @@
 """How the trajectories of a batch lie in memory, one array for each leaf.
 
-    Columns   (entries, n), trajectories side by side, n a multiple of the widest vector: lanes are trajectories
-    Lines     (n, entries), one trajectory after the other: lanes are bodies
+Columns   (entries, n), trajectories side by side, n a multiple of the widest vector: lanes are trajectories
+Lines     (n, entries), one trajectory after the other: lanes are bodies
 """
 
 from __future__ import annotations

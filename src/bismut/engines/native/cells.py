@@ -47,7 +47,7 @@ class Grid:
     def sort(self, scope: Scope, x: Stored) -> None:
         """Bodies in the order of their cells, in each by their numbers."""
         self.axes = [self._axis(scope, x, k) for k in range(len(self.sides))]
-        builder, width = scope.builder, self.frame.width
+        builder = scope.builder
         with scope.items(self.count) as (inner, k, _):
             number = None
             for axis, cut in enumerate(self.axes):

@@ -16,8 +16,8 @@ from llvmlite import ir
 
 from bismut.engines.engine import Batch, Course, Task
 from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
-from bismut.engines.native.batches import Columns, Lines
-from bismut.engines.native.lists import Room
+from bismut.engines.native.batches import PADDED, Columns, Lines
+from bismut.engines.native.lists import Room, was_checked
 from bismut.engines.native.loops import crowded, operations, write_advance, write_begin, write_watch
 from bismut.engines.native.neighbours import Neighbours
 from bismut.engines.native.target import Machine, fuses, processor
@@ -48,6 +48,14 @@ class Native:
         """Why a task cannot be taken: what it has that there is no code for."""
         written = self._written(task)
         return written if isinstance(written, str) else None
+
+    def manner(self, task: Task) -> tuple[str, int]:
+        """How a task is run, in words, and how many trajectories are advanced side by side."""
+        written = self._written(task)
+        if isinstance(written, str) or not written.across:
+            return "one machine loop over trajectories", PADDED
+        lists = {near.words for *_, lists in written.needs.values() for near in lists}
+        return f"one machine loop over bodies, near ones from a cell list ({'; '.join(sorted(lists))})", 1
 
     def compile(self, task: Task) -> NativeProgram:
         written = self._written(task)
@@ -95,7 +103,9 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
         ]
     except Refused as reason:
         return f"there is no machine code for {reason}"
-    return Written(str(module), {frame.function.name: (frame.size, frame.entries, list(frame.lists.values())) for frame in frames}, jaxprs, width, across)
+    return Written(
+        str(module), {frame.function.name: (frame.size, frame.entries, list(frame.lists.values())) for frame in frames}, jaxprs, width, across
+    )
 
 
 class NativeProgram:
@@ -106,23 +116,26 @@ class NativeProgram:
         machine = Machine(written.text)
         self._functions = {name: (machine.function(name, ctypes.c_void_p), *needs) for name, needs in written.needs.items()}
         self._rooms = {name: [Room(near) for near in lists] for name, (_, _, lists) in written.needs.items()}
+        self._unchecked = True  # a list of neighbours is checked once after a beginning
         self._state_tree = jax.tree.structure(task.example)
 
     # Calls.
 
-    def _call(self, name: str, course: Course, numbers: Any, n: int, *entries: Any, check: bool = False) -> bool:
+    def _call(self, name: str, course: Course, numbers: Any, n: int, *entries: Any) -> bool:
         """Entries are whole numbers or arrays, in the order of the table. Whether all went well: if a list of neighbours was full, there is more
         room for it now, and the call is to be made again, with all that it changed as it was."""
         function, size, count, lists = self._functions[name]
         leaves = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
         real = lambda x: np.array([x], self.dtype)
         workspace = np.empty(size + 256, np.uint8)
-        shelves = [self._rooms[name][k].shelf(check) for k in range(len(lists))]
+        shelves = [self._rooms[name][k].shelf(self._unchecked) for k in range(len(lists))]
         held = [workspace, self.batches.groups(n), n, real(course.h), real(course.t0), *leaves, *entries, *(x for shelf in shelves for x in shelf)]
         table = np.array([_entry(x) for x in held], np.int64)
         assert len(table) == count, f"the table of {name} has {count} entries, {len(table)} came"
         function(table.ctypes.data)
-        return all([room.settle(shelf) for room, shelf in zip(self._rooms[name], shelves, strict=True)])
+        fitted = [room.settle(shelf) for room, shelf in zip(self._rooms[name], shelves, strict=True)]
+        self._unchecked = self._unchecked and not any(was_checked(shelf) for shelf in shelves)
+        return all(fitted)
 
     def _plain(self, leaf: Any, aval: Any) -> np.ndarray:
         return np.ascontiguousarray(np.asarray(leaf), dtype=aval.dtype)
@@ -130,10 +143,10 @@ class NativeProgram:
     # The interface of an engine.
 
     def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
-        n = self.batches.places(len(trajectories))
+        n, self._unchecked = self.batches.places(len(trajectories)), True
         given = [self.batches.filled(np.asarray(leaf), aval, n) for leaf, aval in zip(jax.tree.leaves(states), self.jaxprs.state, strict=True)]
         carry = self.batches.empty(self.jaxprs.carry, n)
-        while not self._call("begin", course, numbers, n, step, *given, *carry, check=True):
+        while not self._call("begin", course, numbers, n, step, *given, *carry):
             pass
         return Batch(np.asarray(trajectories, np.uint64), step, np.full(len(trajectories), -1, np.int64), carry)
 
@@ -169,7 +182,7 @@ class NativeProgram:
             rows.append(seen)
             entries += [each, left, *mine, *seen]
         given = batch.step, ticks, stride, course.phase, _filled(batch.trajectories, n), failed, *carry, *entries
-        if not self._call("advance", course, numbers, n, *given, check=batch.memory is None):
+        if not self._call("advance", course, numbers, n, *given):
             return self._run(course, numbers, batch, ticks, stride, turns, looks)
         new = Batch(batch.trajectories, batch.step + ticks * stride, failed[:count], carry, memory)
         return new, [self._rows(i, seen, count) for i, seen in enumerate(rows)]

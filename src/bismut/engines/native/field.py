@@ -16,8 +16,8 @@ from llvmlite import ir
 
 from bismut.engines.native.code import Value, element
 from bismut.engines.native.frame import Frame, Scope
-from bismut.engines.native.places import LONG, Index, Scattered, Span, plus, spread, times
 from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, level_of, value_of
+from bismut.engines.native.places import LONG, Index, Scattered, Span, plus, spread, times
 
 UNROLLED = 9  # entries of the last axes that are written out inside a loop: a matrix of a body
 
@@ -214,8 +214,8 @@ def everywhere(scope: Scope, shape: Sequence[int], body: Callable[[Scope, tuple]
 
 
 def throughout(scope: Scope, shape: Sequence[int], body: Callable[[Scope, tuple], None]) -> None:
-    """body(scope, index) for every entry, with lanes along the longest axis where they are bodies. It may be written twice, so that it must not be read
-    where it is written."""
+    """body(scope, index) for every entry, with lanes along the longest axis where they are bodies. An entry may come twice, so that its body must not
+    read what it writes."""
     if scope.wide or not shape or max(shape) < scope.frame.width:
         everywhere(scope, shape, body)
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bismut.engines.native.neighbours import FULL, WRONG, Neighbours
+from bismut.engines.native.neighbours import DONE, FULL, WRONG, Neighbours
 from bismut.errors import BismutError
 
 _FIRST = 64  # neighbours of a body for which there is room at first, where nobody knows how dense they are
@@ -26,18 +26,22 @@ class Room:
             lists = [np.empty(self._size, np.int32) for _ in range(2)]
         except MemoryError:
             raise BismutError(
-                f"{self._near.count} bodies within {self._near.far:.3g} of each other have {self._size:.3g} neighbours, which do not fit into memory. "
+                f"{self._near.count} bodies have {self._size:.3g} neighbours within {self._near.far:.3g}: too many for the memory that is free. "
                 "Use a shorter cutoff, or bodies that lie less close."
             ) from None
-        return [*lists, self._size, np.zeros(2, np.int64), int(check)]
+        return [*lists, self._size, np.zeros(3, np.int64), int(check)]
 
     def settle(self, shelf: list[Any]) -> bool:
         """Whether the list fitted; if not, there will be more room."""
         report = shelf[3]
         if report[WRONG]:
-            raise BismutError(f"A list of neighbours of {self._near.count} bodies misses pairs that all pairs have. mode=\"xla\" needs no list.")
+            raise BismutError(f'A list of neighbours of {self._near.count} bodies misses pairs that all pairs have. mode="xla" needs no list.')
         if report[FULL]:
             self._size = max(self._size, min(_MOST, max(int(report[FULL]), 2 * shelf[2])))
             if self._size == shelf[2]:
                 raise BismutError(f"{self._near.count} bodies have more than {_MOST:.3g} neighbours. Use a shorter cutoff.")
         return not report[FULL]
+
+
+def was_checked(shelf: list[Any]) -> bool:
+    return bool(shelf[3][DONE])

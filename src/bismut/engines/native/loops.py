@@ -14,66 +14,17 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from bismut.engines.native.code import element
+from bismut.engines.native.columns import Column, Line
 from bismut.engines.native.control import Held, replace, row_of
-from bismut.engines.native.field import Array, Stored, Writable, allocate, entry, everywhere, fill, lanes, throughout
+from bismut.engines.native.field import Array, Stored, allocate, entry, everywhere, fill, lanes, throughout
 from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, Frame, Scope, Variable
-from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, value_of
+from bismut.engines.native.lane import OWN, SHARED, Lane, array_of, constant
 from bismut.engines.native.nearby import MANY, near_enough
-from bismut.engines.native.places import LONG, plus, times
+from bismut.engines.native.places import LONG
 from bismut.engines.native.tracing import Jaxprs
 from bismut.engines.native.walk import run
 
 LARGEST = 40_000  # scalar operations up to which a step without loops over bodies is written out
-
-
-class Column(Writable):
-    """An array of every trajectory of a batch, (entries, n) in memory, at one group of trajectories."""
-
-    def __init__(self, frame: Frame, aval, width: Any):
-        self.shape, self.dtype, self.level = aval.shape, np.dtype(aval.dtype), OWN
-        self.base, self.width, self.group = frame.pointer(), width, None
-
-    def _address(self, scope: Scope, index: Sequence, row: Any = 0):
-        builder, place = scope.builder, 0
-        for i, n in zip(index, self.shape, strict=True):
-            place = plus(builder, times(builder, place, n), i)
-        place = plus(builder, times(builder, row, int(np.prod(self.shape))), place)
-        entries = builder.mul(LONG(place) if isinstance(place, int) else place, self.width)
-        first = builder.add(entries, builder.mul(self.group, LONG(scope.frame.width)))
-        kind = ir.IntType(8) if self.dtype.kind == "b" else element(self.dtype)
-        address = builder.gep(self.base, [builder.mul(first, LONG(max(self.dtype.itemsize, 1)))])
-        return builder.bitcast(address, ir.VectorType(kind, scope.frame.width).as_pointer())
-
-    def at(self, scope, index):
-        value = scope.builder.load(self._address(scope, index), align=max(self.dtype.itemsize, 1))
-        if self.dtype.kind == "b":
-            value = scope.builder.trunc(value, scope.code.vector(bool))
-        return Lane(value, self.dtype)
-
-    def put(self, scope: Scope, index, lane: Any, row: Any = 0) -> None:
-        value = value_of(scope.code, lane, self.dtype)
-        if self.dtype.kind == "b":
-            value = scope.builder.zext(value, scope.code.vector(np.uint8))
-        scope.builder.store(value, self._address(scope, index, row), align=max(self.dtype.itemsize, 1))
-
-
-class Line(Stored):
-    """The same where lanes are bodies: (n, entries) in memory, at one trajectory."""
-
-    def __init__(self, frame: Frame, aval, count: Any):
-        super().__init__(frame.pointer(), aval.shape, aval.dtype, SAME, plain=True)
-        self.count, self.group = count, None
-
-    def _begin(self, scope: Scope, row: Any = 0) -> Stored:
-        number = self.group if isinstance(row, int) else scope.builder.add(scope.builder.mul(row, self.count), self.group)
-        return self.view(self.shape, self.strides, times(scope.builder, number, self.size))
-
-    def at(self, scope, index):
-        return self._begin(scope).at(scope, index)
-
-    def put(self, scope: Scope, index, lane: Any, row: Any = 0) -> None:
-        self._begin(scope, row).put(scope, index, lane)
 
 
 class Batchwise:

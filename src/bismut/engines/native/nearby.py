@@ -3,7 +3,7 @@
     for i:  s += Σ_{j>i} g(x_i, x_j),    z_i = Σ_{j<i} b(x_j, x_i) + Σ_{j>i} a(x_i, x_j)        over those near i
 
 Each pair is met twice, once from either side, so that nothing is added to a body but in its own row: no two lanes ever write to one place, and sums
-over neighbours stay in registers. What a row holds is decided by where bodies are now (`neighbours`), so sums are the same whenever its list was made.
+over neighbours stay in registers. What a row holds is decided by where bodies are now (`neighbours`), whenever its list was made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bismut.engines.native.neighbours import Neighbours
 from bismut.engines.native.places import LONG, Span
 from bismut.engines.native.summing import sum_of
 from bismut.engines.native.walk import run
-from bismut.repetition import Layout
+from bismut.repetition import Layout, Reach
 
 MANY = 256  # bodies from which on those within reach of each other are found by cells
 _LINE = 64  # bytes that come from memory together
@@ -41,9 +41,10 @@ def near_enough(equation) -> bool:
 
 def near_pairs(scope: Scope, layout: Layout, jaxpr, shared: Sequence[Array], operands: Sequence[Array]) -> list[Array]:
     """The results of the loop."""
+    assert layout.reach is not None
     bodies = _side_by_side(scope, operands)
     x = bodies[layout.reach.positions]
-    near = _list(scope, layout, x)
+    near = _list(scope, layout.length, layout.reach, x)
     near.refresh(scope, x)
     builder, width = scope.builder, scope.frame.width
     avals, of_i, _, _ = layout.returns(jaxpr.out_avals)
@@ -76,12 +77,12 @@ def near_pairs(scope: Scope, layout: Layout, jaxpr, shared: Sequence[Array], ope
     return [*(total.get(scope) for total in totals), *sums]
 
 
-def _list(scope: Scope, layout: Layout, x: Stored) -> Neighbours:
+def _list(scope: Scope, count: int, reach: Reach, x: Stored) -> Neighbours:
     """The list of the function for this reach; whoever comes first makes it."""
-    reach = layout.reach._replace(positions=0, box=layout.reach.box or (np.inf,) * x.shape[1])
-    key = (layout.length, reach, x.dtype.char)
+    reach = reach._replace(positions=0, box=reach.box or (np.inf,) * x.shape[1])
+    key = (count, reach, x.dtype.char)
     if key not in scope.frame.lists:
-        scope.frame.lists[key] = Neighbours(scope.frame, layout.length, reach, x.dtype)
+        scope.frame.lists[key] = Neighbours(scope.frame, count, reach, x.dtype)
     return scope.frame.lists[key]
 
 

@@ -33,7 +33,7 @@ SKIN = 0.15  # of the cutoff
 CHECKED = 2**27  # pairs that are looked at one by one to check a list
 _SLACK = {"f": 1e-4, "d": 1e-7}  # of a length: more than rounding does to a distance
 
-FULL, WRONG = 0, 1  # what a list reports: the room that it wants, whether it missed a pair
+FULL, WRONG, DONE = 0, 1, 2  # what a list reports: the room that it wants, whether it missed a pair, whether it was checked
 
 
 class Neighbours:
@@ -44,7 +44,7 @@ class Neighbours:
 
     def __init__(self, frame: Frame, count: int, reach: Reach, dtype: Any):
         self.frame, self.count, self.dtype, width = frame, count, np.dtype(dtype), frame.width
-        slack, self.skin = 1 + _SLACK[self.dtype.char], SKIN * reach.cutoff
+        slack, self.skin, self._cutoff = 1 + _SLACK[self.dtype.char], SKIN * reach.cutoff, reach.cutoff
         self.near, self.far, self.sides = reach.cutoff * slack, (reach.cutoff * slack + self.skin) * slack, reach.box
         self._found, self._list = Words(frame.pointer()), Words(frame.pointer())
         self._room, self._report, self._asked = frame.entry(), frame.pointer(), frame.entry()
@@ -54,6 +54,10 @@ class Neighbours:
         room, size = frame.room(count * len(reach.box) * self.dtype.itemsize, shared=True), self.dtype.itemsize
         self._before = Stored(frame.workspace, (count, len(reach.box)), dtype, SAME, owner=room, start=room.offset // size, plain=True)
         self._made = frame.flag()
+
+    @property
+    def words(self) -> str:
+        return f"cutoff {self._cutoff:g}, skin {self.skin:g}"
 
     # Keeping the list.
 
@@ -187,6 +191,7 @@ class Neighbours:
     def _check(self, scope: Scope, x: Stored) -> None:
         """Rows against what all pairs say: all rows of some ten thousand bodies, and of more as many as take no longer."""
         builder, width = scope.builder, self.frame.width
+        self._tell(builder, DONE, LONG(1))
         rows = max(1, min(self.count, CHECKED // self.count))
         seen, listed = Counter(self.frame), Counter(self.frame)
         with scope.loop(rows) as (of_row, number):

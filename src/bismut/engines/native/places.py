@@ -1,8 +1,8 @@
 """Where an entry lies in memory: one place for all lanes, or one for each.
 
-    int, or a value of the code   the same for all
-    Span                          base + step · lane: lanes lie along an axis
-    Scattered                     each lane has its own
+int, or a value of the code   the same for all
+Span                          base + step · lane: lanes lie along an axis
+Scattered                     each lane has its own
 """
 
 from __future__ import annotations
@@ -69,5 +69,5 @@ def plus(builder: ir.IRBuilder, i: Index, j: Index) -> Index:
     if isinstance(i, Span):
         i, j = j, i
     if isinstance(i, Scattered):
-        return Scattered([plus(builder, place, j.of(builder, lane) if spread(j) else j) for lane, place in enumerate(i.places)])
+        return Scattered([plus(builder, place, j.of(builder, k) if isinstance(j, Span | Scattered) else j) for k, place in enumerate(i.places)])
     return builder.add(i, LONG(j) if isinstance(j, int) else j)
