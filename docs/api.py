@@ -42,7 +42,7 @@ GROUPS = {
     ),
     "Comparison methods": ("Not variational; named for what they are.", "EulerMaruyama ImplicitEulerMaruyama RungeKutta4"),
     "Baths": ("Heat: A is free motion, B a kick, O exact contact with the bath.", "Langevin BAOAB ABOBA OBABO GLA Metropolised thermalize"),
-    "Runs": ("Many trajectories, or one.", "simulate trajectory average merge Result Trajectory Plan"),
+    "Runs": ("Many trajectories, or one.", "simulate trajectory average merge Result Trajectory Plan Threads Processes Dask"),
     "Observables": (
         "Functions of a state, for `observe=`; a plain function of a `State` is one, too.",
         "energy kinetic_energy temperature momentum heat work integrator_error acceptance",
@@ -51,7 +51,7 @@ GROUPS = {
         "What sees more than one state at a time, for `observe=`.",
         "time_average histogram quantiles extremes autocorrelation mean_squared_displacement section first_passage paths values Observer",
     ),
-    "Findings": ("What a scheme claims, measured.", "verify explain check_space symplectic_defect"),
+    "Findings": ("What a scheme claims, measured.", "verify verify_step advise_step Advice explain check_space symplectic_defect"),
     "The variational principle": (
         "Actions of whole paths, and what follows from them.",
         "action_sum action_differential end_momenta euler_lagrange noether_momenta discrete_symplectic_form",

@@ -47,6 +47,10 @@ class SimulationError(RuntimeError):
     """Trajectories failed and the caller asked for failures to be raised."""
 
 
+class BlockError(SimulationError):
+    """Blocks of a run could not be computed, however often they were tried; the others were."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """The sentence that offers the known name closest to a mistyped one, or lists them all."""
     names = list(known)

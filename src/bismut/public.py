@@ -22,14 +22,14 @@ from bismut.ensembles import (
     paths,
     quantiles,
     section,
-    simulate,
     temperature,
     time_average,
     trajectory,
     values,
     work,
 )
-from bismut.findings import check_space, explain, symplectic_defect, verify
+from bismut.executors import Dask, Processes, Threads
+from bismut.findings import Advice, advise_step, check_space, explain, symplectic_defect, verify, verify_step
 from bismut.flows import (
     ABOBA,
     BAOAB,
@@ -87,7 +87,7 @@ from bismut.mechanics import (
 )
 from bismut.noise import Wiener
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
-from bismut.store import load, save
+from bismut.store import load, save, simulate
 
 __all__ = [
     "ABOBA",
@@ -99,10 +99,12 @@ __all__ = [
     "SO2",
     "SO3",
     "Action",
+    "Advice",
     "Body",
     "Box",
     "Circle",
     "Claims",
+    "Dask",
     "Discrete",
     "Euclidean",
     "EulerMaruyama",
@@ -117,6 +119,7 @@ __all__ = [
     "Plan",
     "Potential",
     "Power",
+    "Processes",
     "Product",
     "Reduced",
     "Result",
@@ -124,6 +127,7 @@ __all__ = [
     "Space",
     "State",
     "System",
+    "Threads",
     "Torus",
     "Trajectory",
     "VariationalEuler",
@@ -132,6 +136,7 @@ __all__ = [
     "acceptance",
     "action_differential",
     "action_sum",
+    "advise_step",
     "autocorrelation",
     "average",
     "body",
@@ -188,6 +193,7 @@ __all__ = [
     "uniform_field",
     "values",
     "verify",
+    "verify_step",
     "with_forces",
     "work",
 ]

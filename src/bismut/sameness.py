@@ -40,20 +40,20 @@ def key_of(function: Callable) -> Hashable:
     except _Opaque:
         pass
     if isinstance(function, types.MethodType):
-        return _One(function.__self__), _One(function.__func__)
-    return _One(function)
+        return Single(function.__self__), Single(function.__func__)
+    return Single(function)
 
 
 def can_compare(key: Hashable) -> bool:
     """Whether a key says what its function does; otherwise it is the object itself."""
-    return not isinstance(key, _One)
+    return not isinstance(key, Single)
 
 
 class _Opaque(Exception):
     """Something that cannot be looked into."""
 
 
-class _One:
+class Single:
     """An object compared by identity, and kept alive so that its address is not used again."""
 
     __slots__ = ("thing",)
@@ -62,7 +62,7 @@ class _One:
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _One) and self.thing is other.thing
+        return isinstance(other, Single) and self.thing is other.thing
 
     def __hash__(self) -> int:
         return id(self.thing)
@@ -157,7 +157,7 @@ class _Walk:
     def _builtin(self, function: Any) -> Hashable:
         owner = function.__self__  # a module for `math.sin`, a list for `values.count`
         if owner is None or isinstance(owner, types.ModuleType):
-            return _One(function)
+            return Single(function)
         return "built-in method", function.__name__, self.key(owner)
 
     def _property(self, thing: property) -> Hashable:
@@ -175,7 +175,7 @@ class _Walk:
             if not _settled(type(base).__module__):
                 raise _Opaque
             members += [(name, self.key(value)) for name, value in vars(base).items() if _written(name, value)]
-        return "class", _One(kind), tuple(members)
+        return "class", Single(kind), tuple(members)
 
     def _instance(self, thing: Any) -> Hashable:
         """An object written in Python is its class and its attributes."""
@@ -225,9 +225,9 @@ def _simple(thing: Any) -> Hashable:
     if isinstance(thing, np.dtype):
         return "dtype", thing
     if isinstance(thing, _SINGLE) or (isinstance(thing, types.ModuleType) and _settled(thing.__name__)):
-        return "one", _One(thing)
+        return "one", Single(thing)
     if isinstance(thing, type) and _settled(kind.__module__) and _settled(thing.__module__):
-        return "one", _One(thing)
+        return "one", Single(thing)
     if kind is np.ndarray or isinstance(thing, np.generic):
         return _numpy(np.asarray(thing), kind)
     if isinstance(thing, jax.Array):
@@ -244,7 +244,7 @@ def _numpy(array: np.ndarray, kind: type) -> Hashable:
 def _jax(array: jax.Array) -> Hashable:
     plain = array.nbytes <= _SMALL and not jax.dtypes.issubdtype(array.dtype, jax.dtypes.extended)
     if not plain or array.is_deleted() or not array.is_fully_addressable:
-        return "one", _One(array)
+        return "one", Single(array)
     values = np.asarray(array)
     return "array", array.dtype, array.weak_type, array.sharding, array.shape, hashlib.sha256(values.tobytes()).digest()
 

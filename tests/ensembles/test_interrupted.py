@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from bismut.ensembles import block, run
-from bismut.ensembles.workers import Threads
+from bismut.ensembles import block, run, working
+from bismut.executors import Threads
 from tests.ensembles.test_run import scheme, start
 
 X = lambda state: state.q[0]
@@ -23,7 +23,7 @@ def interrupted(monkeypatch, after: int, **settings) -> bm.Result:
     def listening(stopped, note):
         return original(lambda: len(chunks) >= after, note)
 
-    monkeypatch.setattr(run, "Control", listening)
+    monkeypatch.setattr(working, "Control", listening)
     monkeypatch.setattr(run.Stop, "asked", property(lambda self: len(chunks) >= after, lambda self, value: None), raising=False)
     return bm.simulate(scheme(), start(), **(RUN | settings))
 

@@ -9,7 +9,7 @@ import bismut as bm
 from bismut.ensembles import block, carry_out, request
 from bismut.ensembles.journal import Memory
 from bismut.ensembles.kept import block_arrays, block_result, checkpoint, checkpoint_arrays
-from bismut.ensembles.workers import Threads
+from bismut.executors import Threads
 from bismut.store.packing import pack, unpack
 
 X = lambda state: state.q[0]
@@ -51,7 +51,7 @@ def same(a, b) -> None:
         assert set(report.variables) == set(b[name].variables)
         for kind, (_, values) in report.variables.items():
             np.testing.assert_array_equal(values, b[name].variables[kind][1], f"{name} {kind}")
-    assert jax.tree.all(jax.tree.map(np.array_equal, a.final, b.final))
+    jax.tree.map(np.testing.assert_array_equal, a.final, b.final)
     assert a.outcome == b.outcome
 
 
@@ -117,7 +117,7 @@ def test_what_is_committed_is_not_computed(chunks, monkeypatch):
     whole = asked()
     journal = Failing(whole)
     first = carry_out(whole, journal=journal)
-    monkeypatch.setattr("bismut.ensembles.run.run_block", lambda *_: pytest.fail("a block was computed"))
+    monkeypatch.setattr("bismut.ensembles.working.run_block", lambda *_: pytest.fail("a block was computed"))
     same(carry_out(whole, journal=journal), first)
 
 
@@ -137,8 +137,10 @@ def test_enough_is_decided_in_the_order_of_blocks(chunks):
     """Blocks that come late, or from a journal, do not change where `until` stops; those beyond it are not kept."""
 
     class Backwards:
-        def each(self, work, jobs):
-            yield from [work(job) for job in jobs][::-1]
+        elsewhere = False
+
+        def each(self, work, jobs, line):
+            yield from [(job, work(job, line)) for job in jobs][::-1]
 
     settings = {"observe": FEW, "until": {"energy": 0.035}, "trajectories": 160, "steps": 20}
     alone = carry_out(asked(**settings), executor=Threads(1))

@@ -14,12 +14,11 @@ import pytest
 from rich.console import Console
 
 import bismut as bm
-from bismut.ensembles import block, run, stopping
-from bismut.ensembles.moments import Moments
+from bismut.ensembles import block, run, stopping, working
 from bismut.ensembles.progress import Progress
 from bismut.ensembles.task import compilations
-from bismut.ensembles.workers import Threads
 from bismut.errors import DomainError
+from bismut.executors import Threads
 
 
 @functools.cache
@@ -135,7 +134,7 @@ def test_first_interrupt_keeps_what_is_complete(monkeypatch):
             time.sleep(0.2)
         return block.run_block(*arguments)
 
-    monkeypatch.setattr(run, "run_block", slow)
+    monkeypatch.setattr(working, "run_block", slow)
     monkeypatch.setattr(run, "Threads", lambda: Threads(1))
     result = bm.simulate(scheme(), start(), trajectories=400, **RUN)
     assert not result.outcome.complete
@@ -149,7 +148,7 @@ def test_an_interrupt_before_the_first_look_leaves_nothing(monkeypatch):
         control.stopped = lambda: True
         return block.run_block(request, variant, number, control, begun)
 
-    monkeypatch.setattr(run, "run_block", too_early)
+    monkeypatch.setattr(working, "run_block", too_early)
     with pytest.raises(KeyboardInterrupt, match="before anything was complete"):
         bm.simulate(scheme(), start(), trajectories=8, **RUN)
 
@@ -170,7 +169,7 @@ def test_second_interrupt_stops_at_once(monkeypatch):
             assert heard.wait(60)
 
     monkeypatch.setattr(stopping.Stop, "_hear", listening)
-    monkeypatch.setattr(run, "run_block", stubborn)
+    monkeypatch.setattr(working, "run_block", stubborn)
     with pytest.raises(KeyboardInterrupt):
         bm.simulate(scheme(), start(), trajectories=RUN["block"], **RUN)
 
@@ -182,7 +181,7 @@ def test_silent_when_not_a_terminal(capsys):
 
 def test_progress_shows_compiling_apart_then_trajectories_rate_and_headline():
     screen = io.StringIO()
-    newest = Moments(*(np.array([[value]]) for value in (4, 1.25, 0.1, 1.0, 2.0)))
+    newest = np.array([1.25])
     with Progress(True, 4, 30, "energy", Console(file=screen, force_terminal=True, width=200)) as bar:
         bar.advance(10, 4, newest)
         bar.advance(20, 4, newest)

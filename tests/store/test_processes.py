@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 
 import bismut as bm
 from bismut.cli.main import app
-from bismut.cli.runs.prepare import Prepared
-from bismut.ensembles.simulate import perform
+from bismut.ensembles import perform
 from bismut.store import claim, open_run, read_run
 
 ROOT = Path(__file__).parents[2]
@@ -45,8 +44,9 @@ def test_a_run_that_is_stopped_keeps_what_is_complete(tmp_path, number):
     time.sleep(8)
     run.send_signal(number)
     out, problem = run.communicate(timeout=60)
-    assert run.returncode == 130, problem
+    assert run.returncode == 128 + number, problem
     assert "Traceback" not in problem
+    assert "bismut resume a goes on" in problem
     assert "kept in a" in out
     stored = read_run(tmp_path / "a").stored
     assert stored.state == "interrupted"
@@ -89,12 +89,12 @@ def test_a_disk_that_fills_up_while_computing(mounted, tmp_path, monkeypatch):
     """The numbers are printed, the result is elsewhere and whole, and what was said says where."""
     disk = mounted("size=2m")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr(Prepared, "simulate", lambda ready: (fill(disk), perform(ready.request()))[1])
+    monkeypatch.setattr("bismut.store.keeping.perform", lambda *given, **more: (fill(disk), perform(*given, **more))[1])
     found = CliRunner().invoke(app, [*FULL, str(disk / "a")])
     assert found.exit_code == 1
     assert "No space left on device" in found.stderr
     (kept,) = tmp_path.glob("bismut-*/a")
-    assert f"The result is in {kept} instead" in found.stderr
+    assert f"The result is in {kept}" in found.stderr
     assert "energy: " in found.stdout
     assert read_run(kept).statistics["final"]["q0"].shape == (5000, 1)
     assert "steps = 2" in read_run(kept).configuration
@@ -102,7 +102,7 @@ def test_a_disk_that_fills_up_while_computing(mounted, tmp_path, monkeypatch):
 
 
 def test_a_disk_that_is_too_small_is_refused_before_computing(mounted, monkeypatch):
-    monkeypatch.setattr(Prepared, "simulate", lambda ready: pytest.fail("it was computed"))
+    monkeypatch.setattr("bismut.store.keeping.perform", lambda *given, **more: pytest.fail("it was computed"))
     disk = mounted("size=2m")
     found = CliRunner().invoke(app, [*FULL, str(disk / "a"), "--trajectories", "200000"])
     assert found.exit_code == 2
@@ -114,7 +114,7 @@ def test_numbers_are_printed_where_no_place_takes_them(mounted, monkeypatch):
     disk = mounted("size=2m")
     for name in ("tempfile.gettempdir", "pathlib.Path.cwd", "pathlib.Path.home"):
         monkeypatch.setattr(name, lambda: str(disk))
-    monkeypatch.setattr(Prepared, "simulate", lambda ready: (fill(disk), perform(ready.request()))[1])
+    monkeypatch.setattr("bismut.store.keeping.perform", lambda *given, **more: (fill(disk), perform(*given, **more))[1])
     found = CliRunner().invoke(app, [*FULL, str(disk / "a")])
     assert found.exit_code == 1
     assert "energy: " in found.stdout
@@ -132,7 +132,7 @@ def test_a_run_without_statistics_is_told_of(tmp_path):
         run.checkpoint(0, 1, {"x": np.zeros(2)})
     found = CliRunner().invoke(app, ["info", str(tmp_path / "a")])
     assert found.exit_code == 0, found.stderr
-    assert "interrupted, 1 blocks committed; 2 parts complete, 1 partial, 0 corrupt" in found.stdout
+    assert "interrupted, 1 blocks committed, 1 in progress; 2 parts complete, 1 partial, 0 corrupt" in found.stdout
     refused = CliRunner().invoke(app, ["plot", str(tmp_path / "a")])
     assert (refused.exit_code, "holds no" in refused.stderr) == (2, True)
     (tmp_path / "a" / "blocks" / "0-0.zip").unlink()

@@ -24,7 +24,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for pr
     from bismut.engines.compiler import ROWS, wrong_rows
     from bismut.engines.native.target import processor
     from bismut.ensembles.plan import available_memory
-    from bismut.ensembles.workers import cores
+    from bismut.executors import cores
     from bismut.store import versions
 
     memory = available_memory()

@@ -73,6 +73,29 @@ def whole_number(text: str) -> int:
     return int(value)
 
 
+def duration(text: str) -> float:
+    """Seconds, as people and queues write them: 90, 90s, 30m, 2h, 1d or 1:30:00."""
+    plain = re.fullmatch(r"(\d+(?:\.\d*)?)([smhd]?)", text)
+    clock = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
+    if plain:
+        seconds = float(plain[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[plain[2]]
+    elif clock:
+        seconds = sum(int(part or 0) * unit for part, unit in zip(clock.groups(), (86400, 3600, 60, 1), strict=True))
+    else:
+        seconds = 0.0
+    if not seconds > 0:
+        raise typer.BadParameter(f"a time such as 90s, 30m, 2h or 1:30:00 was wanted, but {text!r} came.")
+    return float(seconds)
+
+
+def block_range(text: str) -> range:
+    """Blocks as A:B, from A to before B."""
+    found = re.fullmatch(r"(\d+):(\d+)", text)
+    if not found or int(found[1]) >= int(found[2]):
+        raise typer.BadParameter(f"blocks A:B with A < B were wanted, such as 0:8, but {text!r} came.")
+    return range(int(found[1]), int(found[2]))
+
+
 def print_json(value: Any) -> None:
     print(json.dumps(value, indent=1, ensure_ascii=False, default=_plain))
 

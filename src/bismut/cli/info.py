@@ -26,7 +26,7 @@ def info(
         if as_json:
             print_json({"folder": run, "state": stored.state, "asked": stored.asked, "done": stored.done, "blocks": len(stored.blocks)})
         else:
-            print(f"{verify_data(run)}\nno statistics yet")
+            print(f"{verify_data(run)}\nno statistics yet; `bismut resume {run}` goes on")
         return
     found = read_run(run)
     groups = {name: group.to_dataset() for name, group in found.statistics.children.items()}
@@ -40,7 +40,7 @@ def info(
     print(f"{how['scheme']} on {how['space']}: {how['trajectories']} trajectories, {how['steps']} steps of {how['step']:g}, seed {how['seed']}")
     print(made["outcome"]["words"])
     if found.stored.state != "complete":
-        print(f"not complete: {found.stored}")
+        print(f"not complete: {found.stored}\n{verify_data(run)}")
     after = f", after {made['seconds']:g} s" if "seconds" in made else ""
     print(f"\ncommand   {made.get('command', 'bismut.save')}\nwritten   {made['written']}{after}")
     print("versions  " + ", ".join(f"{name} {number}" for name, number in made.get("versions", how["versions"]).items()))

@@ -5,15 +5,20 @@ import typer
 from bismut.cli.bench import bench
 from bismut.cli.check import check
 from bismut.cli.doctor import doctor
+from bismut.cli.extend import extend
 from bismut.cli.figure import figure
 from bismut.cli.group import Commands
 from bismut.cli.info import info
 from bismut.cli.listing import list_systems
+from bismut.cli.merge import merge
 from bismut.cli.new import new
 from bismut.cli.plot import plot
+from bismut.cli.repair import repair
+from bismut.cli.resume import resume
 from bismut.cli.run import run
 from bismut.cli.show import show
 from bismut.cli.terminal import make_readable
+from bismut.cli.verify import verify
 
 app = typer.Typer(
     cls=Commands,
@@ -24,11 +29,12 @@ app = typer.Typer(
   bismut show heavy-top            what one of its systems is
   bismut run heavy-top             run it, and keep its statistics in output/heavy-top
   bismut plot output/heavy-top     draw what was kept
+  bismut verify heavy-top          measure every claim of its scheme
   bismut new my_model.py           begin a model of your own: bismut run my_model.py:system
 
 \b
 Every command has --help with examples.
-Exit codes: 0 fine, 1 failed findings or trajectories, 2 wrong use, 130 interrupted.""",
+Exit codes: 0 fine, 1 failed findings or trajectories, 2 wrong use, 3 undecided findings, 75 time is up, 130 interrupted.""",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -39,8 +45,14 @@ for name, command, words in (
     ("list", list_systems, "what is in the gallery"),
     ("show", show, "equations, parameters and symmetries of one system"),
     ("run", run, "run a system, and keep what was observed in a folder"),
+    ("resume", resume, "go on with a run that was stopped or killed"),
+    ("extend", extend, "more steps or trajectories of a run"),
+    ("continue", extend, "another word for extend"),
+    ("merge", merge, "one run of parts that were run with --blocks"),
     ("info", info, "what such a folder holds"),
     ("plot", plot, "pictures of what it holds"),
+    ("verify", verify, "every claim of a scheme, measured; or a folder's data"),
+    ("repair", repair, "recompute what of it is damaged"),
     ("check", check, "the mistakes of a run file, or what it would take"),
     ("new", new, "begin a model of your own"),
     ("figure", figure, "the paper's figures and ours"),

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import FAILED, INTERRUPTED, begins, print_json, system_names, whole_number
+from bismut.cli.group import begins, block_range, duration, print_json, system_names, whole_number
+from bismut.cli.runs.executors import Cluster, Insecure, Workers, chosen_executor
 from bismut.cli.runs.schema import MOTIONS, OF_STATE, OF_SYSTEM, PLAIN_KINDS, SCHEMES, SPLITTINGS
 
 OUTPUT = Path("output")
@@ -64,6 +65,18 @@ def run(
         typer.Option(metavar="NAME=ERROR", help="stop adding trajectories once the standard error of an observer is that small; may be repeated"),
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder for the results [output/NAME, or the next free name]")] = None,
+    final: Annotated[bool | None, typer.Option("--final/--no-final", help="keep the last states, from which more steps can go on [yes]")] = None,
+    block: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="trajectories of a block [by the size of a step]")] = None,
+    max_time: Annotated[
+        float | None, typer.Option(parser=duration, metavar="TIME", help="stop a little before, with exit code 75: 90s, 30m, 2h or 1:30:00")
+    ] = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    insecure: Insecure = False,
+    blocks: Annotated[
+        range | None,
+        typer.Option(parser=block_range, metavar="A:B", help="run only these blocks, as a part in FOLDER/parts; `bismut merge FOLDER` joins parts"),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the results of an earlier run")] = False,
     write: Annotated[Path | None, typer.Option(metavar="RUN.toml", help="write the run file for what was typed, and run")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what the run would take, and do not run")] = False,
@@ -80,6 +93,8 @@ def run(
     bismut run pendulum --trajectories 10000 --write pendulum.toml --dry-run
     bismut run pendulum.toml --seed 2 --out second
     bismut run my_model.py:system --set length=2
+    bismut run heavy-top --trajectories 1e6 --cluster tls://head:8786
+    bismut run heavy-top --trajectories 1e6 --out top --blocks 0:12
 
     \b
     --observe takes
@@ -91,11 +106,14 @@ def run(
       'a={...}'              any observer, as in a run file, under a name of yours:
                              'turns={kind="histogram", of={name="p", component=0}, range=[-3, 3]}'
 
-    docs/command-line.md has every key of a run file. Exit codes: 0 fine, 1 trajectories failed, 2 wrong use, 130 interrupted.
+    Every block is committed as it ends, and `bismut resume FOLDER` goes on with a run that was stopped, killed or out of time.
+
+    docs/command-line.md has every key of a run file. Exit codes: 0 fine, 1 trajectories failed or the disk is full, 2 wrong use, 75 the time is up,
+    130 interrupted, 143 ended by SIGTERM.
     """
     from bismut.cli.runs import typed
 
-    numbers = {"step": step, "steps": steps, "trajectories": trajectories, "seed": seed, "every": every, "burn_in": burn_in, "t0": t0}
+    numbers = {"step": step, "steps": steps, "trajectories": trajectories, "seed": seed, "every": every, "burn_in": burn_in, "t0": t0, "block": block}
     tables = {
         "parameters": typed.parameters(parameters),
         "scheme": {"name": scheme, "retraction": retraction},
@@ -108,7 +126,7 @@ def run(
         "start": typed.settings("--start", start, "q=0.5"),
         "sweep": typed.sweeps(sweep),
         "until": typed.settings("--until", until, "energy=0.01"),
-        "output": {"folder": out and str(out)},
+        "output": {"folder": out and str(out), "final": final},
     }
     ready = typed.from_typed(what, numbers, tables, observe or [])
     if write is not None:
@@ -116,10 +134,13 @@ def run(
     if dry_run:
         _rehearse(ready, as_json)
         return
-    _carry_out(ready, overwrite or ready.document.get("output", {}).get("overwrite", False), as_json)
+    overwrite = overwrite or ready.document.get("output", {}).get("overwrite", False)
+    with chosen_executor(workers, cluster, insecure) as executor:
+        _carry_out(ready, overwrite, as_json, max_time, executor, blocks)
 
 
 def _write(file: Path, ready: Any, overwrite: bool) -> None:
+    from bismut.cli.runs.carrying import configuration
     from bismut.errors import BismutError
 
     if ready.model.text is not None:
@@ -133,21 +154,6 @@ def _write(file: Path, ready: Any, overwrite: bool) -> None:
     file.write_text(configuration(ready), encoding="utf-8")
 
 
-def configuration(ready: Any) -> str:
-    """The run as a run file; of a Python model, all but the system."""
-    from bismut.cli.runs.toml import write
-
-    document, model = {key: value for key, value in ready.document.items() if value != {}}, ready.model
-    if model.text is None:
-        head = (
-            f"A run of bismut: {model.entry.title}\nScheme: {ready.scheme.title}. `bismut check FILE` looks at this file, `bismut run FILE` runs it."
-        )
-        return write(document, head)
-    parameters = document.pop("system").get("parameters", {})
-    head = f"The system is {model.entry.name}, a Python model, which a run file cannot name. Its parameters: {parameters}"
-    return write(document, f"{head}\nScheme: {ready.scheme.title}. provenance.json has the command that repeats this run.")
-
-
 def _rehearse(ready: Any, as_json: bool) -> None:
     from dataclasses import asdict
 
@@ -158,48 +164,21 @@ def _rehearse(ready: Any, as_json: bool) -> None:
         print(plan)
 
 
-def _carry_out(ready: Any, overwrite: bool, as_json: bool) -> None:
-    import shlex
-    import sys
-    import time
-    from dataclasses import replace
+def _carry_out(ready: Any, overwrite: bool, as_json: bool, max_time: float | None, executor: Any, blocks: range | None) -> None:
+    from bismut.cli.runs.carrying import carry_out, claimed
+    from bismut.cli.runs.parts import carry_out_part
+    from bismut.errors import BismutError
+    from bismut.store import deadline_after
 
-    from bismut.cli.runs.observed import observed
-    from bismut.ensembles.plan import plan
-    from bismut.store import claim_run, write_run
-
-    output = ready.document.get("output", {})
+    deadline, output = deadline_after(max_time), ready.document.get("output", {})
     # A model is called file.py:name, and its results after the file.
     name = Path(ready.model.entry.name.partition(":")[0]).stem
-    # Without its own place, so that the file in the folder can be run again as it is.
-    again = replace(ready, document={**ready.document, "output": {key: value for key, value in output.items() if key == "final"}})
-    with claim_run(
-        Path(output.get("folder", OUTPUT / name)),
-        configuration=configuration(again),
-        model=ready.model.text,
-        asked={key: ready.document[key] for key in ("trajectories", "steps")},
-        overwrite=overwrite,
-        numbered="folder" not in output,
-        need=plan(ready.request()).disk,
-    ) as claimed:
-        clock = time.perf_counter()
-        result = ready.simulate()
-        seconds = time.perf_counter() - clock
-        command = shlex.join(["bismut", *sys.argv[1:]])
-        folder, problem = write_run(claimed, result, {"command": command, "seconds": round(seconds, 3), "labels": ready.labels})
-    outcome = result.outcome
-    if as_json:
-        numbers = observed(result.observables)
-        print_json(
-            {"folder": folder, "ok": outcome.ok, "outcome": str(outcome), "failed": len(outcome.failures), "seconds": seconds, "observed": numbers}
-        )
-    else:
-        print(result)
-        if folder is not None:
-            print(f"\nkept in {folder} ({seconds:.1f} s).  bismut info {folder}   bismut plot {folder}")
-    if problem:
-        print(f"bismut: {problem} {f'The result is in {folder} instead.' if folder else 'No other place took it.'}", file=sys.stderr)
-    if outcome.interrupted:
-        raise typer.Exit(INTERRUPTED)
-    if not outcome.ok or problem:
-        raise typer.Exit(FAILED)
+    request, folder = ready.request(), Path(output.get("folder", OUTPUT / name))
+    if blocks is not None:
+        if "folder" not in output:
+            raise BismutError("--blocks needs --out FOLDER, in which the parts of the run meet.")
+        carry_out_part(ready, request, folder, blocks, overwrite=overwrite, deadline=deadline, as_json=as_json, executor=executor)
+        return
+    run = claimed(ready, request, folder, overwrite=overwrite, numbered="folder" not in output)
+    model = None if ready.model.text is None else ready.model.entry.name
+    carry_out(run, request, deadline=deadline, as_json=as_json, model=model, executor=executor)

@@ -29,11 +29,11 @@ from bismut.ensembles.observers import (
     values,
 )
 from bismut.ensembles.outcome import Failure, Outcome
+from bismut.ensembles.perform import perform
 from bismut.ensembles.plan import Plan, plan
 from bismut.ensembles.request import Request, request
 from bismut.ensembles.result import Provenance, Result
 from bismut.ensembles.run import carry_out
-from bismut.ensembles.simulate import perform, simulate
 from bismut.ensembles.trajectory import Trajectory, trajectory
 
 __all__ = [
@@ -68,7 +68,6 @@ __all__ = [
     "quantiles",
     "request",
     "section",
-    "simulate",
     "temperature",
     "time_average",
     "trajectory",

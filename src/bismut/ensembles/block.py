@@ -113,7 +113,7 @@ class _Walk:
         done = begun.done if begun is not None else 0
         if begun is None or not begun.watched:
             batch, done = self._go(batch, done, request.burn_in, watched=False)
-            if done < request.burn_in or self.control.stopped():
+            if done < request.burn_in or (not done and self.control.stopped()):
                 return None
             batch, done = self._watch(batch), 0
         batch, done = self._go(batch, done, request.steps, watched=True)
@@ -216,8 +216,8 @@ class _Walk:
                 self.failures.append(Failure(int(self.trajectories[i]), int(k), self.course.time(int(k)), float(residual)))
 
     def _newest(self) -> Any:
-        """The moments of the last portion that somebody recorded."""
-        return next((desk.tally[-1] for desk in self.desks if isinstance(desk.watcher, Records) and desk.tally), None)
+        """The last mean that somebody recorded."""
+        return next((np.asarray(desk.tally[-1].mean)[-1] for desk in self.desks if isinstance(desk.watcher, Records) and desk.tally), None)
 
     def _result(self, batch: Batch, done: int, end: Checkpoint | None) -> BlockResult:
         request, failed = self.request, self._failed(batch)

@@ -12,6 +12,7 @@ from jax.core import Tracer
 
 from bismut.ensembles.result import RESERVED
 from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
+from bismut.host import evaluate
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Index, Wiener, words
 from bismut.programs import Memory, compiled, key, split
@@ -187,7 +188,7 @@ def _check_regular(scheme: Scheme, start: State, batch: tuple[int, ...]) -> None
     numbers = tuple(np.asarray(number).tobytes() for number in split((scheme.system, one))[0])
 
     def solvable() -> bool:
-        return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(scheme.system.velocity(one.q, one.p)))
+        return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(evaluate(scheme.system.velocity, one.q, one.p)))
 
     if not _REGULAR.get((key((scheme.system, one)), numbers), solvable):
         raise DegenerateError("∂L/∂v = p has no solution at the start: the Lagrangian is degenerate there, or the momentum lies outside its range.")

@@ -12,9 +12,11 @@ from bismut.ensembles.block import BlockResult
 from bismut.ensembles.journal import Job, Journal
 from bismut.ensembles.outcome import Failure
 from bismut.ensembles.request import Request
+from bismut.errors import WriteError
 from bismut.mechanics import State
 
 MINIMUM = 30  # trajectories before `until` believes an error
+_WAITING = 64  # blocks held in memory because one before them takes longer
 
 Place = tuple[int, int]
 
@@ -48,6 +50,9 @@ class InOrder:
                     break
                 yield variant, block
 
+    def wants(self, variant: int) -> bool:
+        return not self.found[variant].enough
+
     def jobs(self) -> Iterator[Job]:
         """What is still to be run, from where it was left."""
         for variant, block in self._wanted():
@@ -58,10 +63,17 @@ class InOrder:
 
     def take(self, variant: int, block: int, result: BlockResult) -> None:
         """A block that was run. It is committed at once; but in its turn if its turn may not come."""
-        if self.journal is not None and not self.request.until:
-            self.journal.commit(variant, block, result)
-        self._waiting[variant, block] = result
-        self._advance()
+        try:
+            if self.journal is not None and not self.request.until:
+                self.journal.commit(variant, block, result)
+                if len(self._waiting) >= _WAITING:
+                    return  # it is read again when its turn comes
+            self._waiting[variant, block] = result
+        except WriteError:
+            self._waiting[variant, block] = result
+            raise
+        finally:
+            self._advance()
 
     def _advance(self) -> None:
         """Merge what is there, up to the first block that is not."""
@@ -83,9 +95,9 @@ class InOrder:
             result, new = self.journal.block(variant, block), False
         if result is None:
             return False
+        take(self.request, self.found[variant], result)
         if self.journal is not None and self.request.until and new:
             self.journal.commit(variant, block, result)
-        take(self.request, self.found[variant], result)
         if not new:
             self.merged(result)
         return True

@@ -9,8 +9,8 @@ from bismut.ensembles.block import run_block
 from bismut.ensembles.observers.records import record_steps
 from bismut.ensembles.request import Request
 from bismut.ensembles.task import bytes_of
-from bismut.ensembles.workers import cores
 from bismut.errors import DomainError
+from bismut.executors import cores
 from bismut.showing import text
 
 _SHARE = 0.8  # of the memory that is free, which a run may fill

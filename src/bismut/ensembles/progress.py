@@ -40,7 +40,7 @@ class Progress:
         return self
 
     def advance(self, steps: int, trajectories: int, newest=None) -> None:
-        """So many steps of so many trajectories are done; `newest` is the last row of the observable shown."""
+        """So many steps of so many trajectories are done; `newest` is the last mean of the observable shown."""
         if self._lines is not None:
             with self._lock:
                 self._done += steps * trajectories
@@ -61,8 +61,7 @@ class Progress:
     def _told(self, newest) -> str:
         if newest is None or self._name is None:
             return ""
-        mean = np.asarray(newest.mean)[-1]
-        return f"{self._name} {mean.item():.5g}" if mean.size == 1 else ""
+        return f"{self._name} {np.asarray(newest).item():.5g}" if np.size(newest) == 1 else ""
 
     def __exit__(self, *problem):
         if self._bar is not None:

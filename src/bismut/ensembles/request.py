@@ -64,6 +64,10 @@ class Request:
     mode: str
     on_failure: str
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What decides the computation; not what was derived or compiled from it. The engine is the one that was chosen here."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"mode": self.chosen.engine.name}
+
     @property
     def scheme(self) -> Scheme:
         return self.settings[0].scheme

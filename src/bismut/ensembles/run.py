@@ -5,15 +5,18 @@ The executor decides who runs a block and where; it knows nothing of mechanics, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cache
 from importlib.metadata import version
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from bismut.ensembles.block import BlockResult, Control, run_block
+from bismut.ensembles import working
+from bismut.ensembles.block import BlockResult
 from bismut.ensembles.inorder import InOrder, Variant, take
 from bismut.ensembles.journal import Job, Journal
 from bismut.ensembles.observers.records import Records, record_steps
@@ -24,16 +27,12 @@ from bismut.ensembles.progress import Progress
 from bismut.ensembles.request import Request
 from bismut.ensembles.result import Provenance, Result, as_data
 from bismut.ensembles.stopping import Interrupted, Stop
-from bismut.ensembles.workers import Threads
-from bismut.errors import SimulationError
+from bismut.ensembles.working import Kept, Note, Work
+from bismut.errors import BlockError, SimulationError
+from bismut.executors import Executor, Failed, Line, Threads
 from bismut.mechanics import State
 
-
-@runtime_checkable
-class Executor(Protocol):
-    """Runs jobs, several at a time if it can, and gives back what they found, in any order; it begins few of them ahead."""
-
-    def each(self, work: Callable, jobs: Iterable) -> Iterator: ...
+_MANY = 8  # blocks that fail before no more are begun
 
 
 class Part(NamedTuple):
@@ -41,18 +40,6 @@ class Part(NamedTuple):
 
     variant: int
     result: BlockResult
-
-
-class Work:
-    """What is done with a job. `control` and `wanted` are of the process in which it is made."""
-
-    def __init__(self, request: Request, control: Control, wanted: Callable[[int], bool]):
-        self.request, self.control, self.wanted = request, control, wanted
-
-    def __call__(self, job: Job) -> tuple[Job, BlockResult | None]:
-        if self.control.stopped() or not self.wanted(job.variant):
-            return job, None
-        return job, run_block(self.request, job.variant, job.block, self.control, job.begun)
 
 
 def carry_out(
@@ -71,25 +58,67 @@ def carry_out(
     deadline  a time of `time.monotonic` at which the run is interrupted
     """
     executor = executor or Threads()
-    _ = request.program, request.shared  # made once, before threads ask for them
     wanted = range(request.blocks)[blocks.start : blocks.stop] if blocks is not None else range(request.blocks)
     headline = next((name for name, watcher in request.watchers if isinstance(watcher, Records)), None)
     part: Part | None = None
+    if not executor.elsewhere:
+        _ = request.program, request.shared  # here, where Ctrl-C still ends it at once
     steps = request.steps + request.burn_in
     with Stop(deadline) as stop, Progress(progress, request.variants * _trajectories(request, wanted), steps, headline) as bar:
-        control = Control(lambda: stop.asked, bar.advance)
-        if journal is not None:
-            control.keep, control.ends = journal.checkpoint, request.keep_final
         order = InOrder(request, wanted, journal, lambda result: bar.advance(steps, result.trajectories))
-        for job, result in executor.each(Work(request, control, lambda variant: not order.found[variant].enough), order.jobs()):
-            if result is None or order.found[job.variant].enough:
-                continue
-            if result.steps < request.steps:
-                part = part or Part(job.variant, result)
-                continue
-            order.take(job.variant, job.block, result)
-        order.end()
+        keeps, turn = journal is not None, working.TURN if executor.elsewhere else None
+        work = Work(request, keeps=keeps, ends=keeps and request.keep_final, turn=turn, wanted=order.wants)
+        failed: list[tuple[Job, Failed]] = []
+        keep = stop.when_full(journal.checkpoint) if journal is not None else None
+        unheard: list[Exception] = []
+
+        def hear(message: Note | Kept) -> None:
+            try:
+                if isinstance(message, Note):
+                    bar.advance(*message)
+                elif keep is not None:
+                    keep(*message)
+            except Exception as problem:  # no fault of the block that is being run
+                unheard.append(problem)
+                raise
+
+        take_block = stop.when_full(order.take)
+        coming = executor.each(work, _until(order.jobs(), lambda: len(failed) >= _MANY), Line(lambda: stop.asked, hear))
+        with closing(coming) as found, stop.on_error():  # type: ignore[type-var]
+            for job, result in found:
+                if unheard:
+                    raise unheard[0]
+                if isinstance(result, Failed):
+                    failed.append((job, result))
+                    if journal is None:
+                        raise _told(request, failed, kept=False)  # nothing would be kept of the others
+                elif result is None or not order.wants(job.variant):
+                    continue
+                elif result.steps < request.steps:
+                    part = part or Part(job.variant, result)
+                else:
+                    take_block(job.variant, job.block, result)
+        if failed:
+            raise _told(request, failed, kept=True)
+        stop.when_full(order.end)()
     return _result(request, order.found, part, stop, wanted)
+
+
+def _until(jobs: Iterator[Job], enough: Callable[[], bool]) -> Iterator[Job]:
+    return takewhile(lambda _: not enough(), jobs)
+
+
+def _told(request: Request, failed: list[tuple[Job, Failed]], kept: bool) -> Exception:
+    """What is said of blocks that cannot be run."""
+    _, first = failed[0]
+    if not kept and first.problem is not None:
+        return first.problem
+    names = ", ".join(f"block {job.block}{f' of variant {job.variant}' if request.axes else ''}" for job, _ in failed)
+    others = "The others are kept, and `resume` tries again." if kept else "Nothing is kept of the others: give the run a store."
+    times = "once" if first.attempts == 1 else f"{first.attempts} times"
+    problem = BlockError(f"{names} could not be run. {others} The first was tried {times}, and ended with\n{first.why}")
+    problem.__cause__ = first.problem
+    return problem
 
 
 def _trajectories(request: Request, blocks: range) -> int:

@@ -3,6 +3,11 @@
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bismut.errors import WriteError
 
 # Ctrl-C, the end of a queue's time, a closed terminal; not all of them exist everywhere.
 HEARD = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -17,7 +22,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Stop:
-    """Whether somebody asked the run to stop, and who: the name of a signal, or "time" from the deadline on."""
+    """Whether somebody asked the run to stop, and who: the name of a signal, "time" from the deadline on, or a full "disk"."""
 
     def __init__(self, deadline: float | None = None):
         self.cause, self._deadline = "", deadline
@@ -28,6 +33,26 @@ class Stop:
         if not self.cause and self._deadline is not None and time.monotonic() >= self._deadline:
             self.cause = "time"
         return bool(self.cause)
+
+    def when_full(self, write: Callable[..., None]) -> Callable[..., None]:
+        """The same verb; but where the disk takes nothing more, the run is asked to stop, and what is in memory is not lost."""
+
+        def writing(*what: Any) -> None:
+            try:
+                write(*what)
+            except WriteError:
+                self.cause = self.cause or "disk"
+
+        return writing
+
+    @contextmanager
+    def on_error(self) -> Iterator[None]:
+        """Within, an error asks those who run blocks to stop, so that nobody waits for hours to hear of it."""
+        try:
+            yield
+        except BaseException:
+            self.cause = self.cause or "error"
+            raise
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from bismut.actions import VariationalEuler
-from bismut.ensembles import kinetic_energy, simulate
+from bismut.ensembles import kinetic_energy
 from bismut.figures.figure import Figure, Note, Table
 from bismut.figures.style import look, name_of, survivors
 from bismut.flows import EulerMaruyama, ImplicitEulerMaruyama
 from bismut.gallery import ballistic_pendulum, equilibrium_points
 from bismut.mechanics import System
 from bismut.noise import Wiener
+from bismut.store import simulate
 
 METHODS = {"SVI": VariationalEuler, "EEM": EulerMaruyama, "IEM": ImplicitEulerMaruyama}
 STEPS, FRICTIONS = (0.1, 0.05), (0.1, 1.0)

@@ -16,13 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import VariationalEuler
-from bismut.ensembles import simulate, trajectory
+from bismut.ensembles import trajectory
 from bismut.figures.figure import Figure, Note, Table
 from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, survivors
 from bismut.flows import Langevin
 from bismut.gallery import ballistic_pendulum
 from bismut.mechanics import Scheme, System, mechanical
 from bismut.spaces import Euclidean
+from bismut.store import simulate
 
 SIGMA, FRICTION, TEMPERATURE, STEP, SEED = 0.5, 1.0, 0.5, 0.1, 3
 DEPTHS = (0.0, 0.2, 1.0)

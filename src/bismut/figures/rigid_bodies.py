@@ -15,7 +15,7 @@ from functools import partial
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles import energy, momentum, simulate
+from bismut.ensembles import energy, momentum
 from bismut.figures.bodies import draw_bodies
 from bismut.figures.figure import Figure, Note, Table
 from bismut.figures.projected import ProjectedEulerMaruyama
@@ -23,6 +23,7 @@ from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION
 from bismut.flows import Langevin
 from bismut.gallery.magnetic_dipoles import magnetic_dipoles, on_a_grid
 from bismut.mechanics import Scheme, State, System
+from bismut.store import simulate
 
 INERTIA, TEMPERATURE, RATE, TRAP, SEED = (0.1, 0.15, 0.2), 1.0, 0.25, 1.0, 1
 COOLED = 0.4  # momenta are scaled by this before the run without a bath, so that the magnets hold together

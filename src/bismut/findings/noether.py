@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.findings.report import Finding, at_most, not_measured
+from bismut.findings.finding import Finding, at_most, not_measured
 from bismut.mechanics import Scheme, State, System
 from bismut.mechanics.constraint import jacobian, nearest_point
 from bismut.spaces import Point, Space, Velocity, add

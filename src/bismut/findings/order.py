@@ -8,6 +8,7 @@ line through the logarithms.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -22,13 +23,20 @@ from bismut.noise import Wiener
 from bismut.programs import compiled
 from bismut.spaces import Space
 
+FINEST, TRAJECTORIES = 1024, 64  # of the studies that `verify` makes, so that they share a program
+
 
 class Convergence(NamedTuple):
-    """Steps, errors in (q, p) at the final time, and the slope of their logarithms."""
+    """Steps, errors in (q, p) at the final time, and the slope of their logarithms with its standard error over trajectories.
+
+    own  distances between neighbouring levels: the errors against the scheme's own limit, whatever that is
+    """
 
     steps: np.ndarray
     errors: np.ndarray
     order: float
+    error: float = 0.0
+    own: np.ndarray | None = None
 
 
 @compiled
@@ -74,19 +82,36 @@ def convergence(
     def run(s: Scheme, n: int) -> State:
         return final_states(s, start, jnp.asarray(time / n, s.system.dtype), jnp.asarray(coarsened(dW, n)[..., : s.channels]), jnp.asarray(n))
 
-    exact = run(reference, finest)
-    errors = np.array([float(distance(scheme.space, run(scheme, n), exact)) for n in levels])
+    exact, found = run(reference, finest), [run(scheme, n) for n in levels]
+    squares = np.array([np.asarray(_squares(scheme.space, one, exact), float) for one in found])
+    own = np.array([float(distance(scheme.space, a, b)) for a, b in pairwise(found)])
     steps = time / np.asarray(levels)
-    return Convergence(steps, errors, float(np.polyfit(np.log(steps), np.log(errors), 1)[0]))
+    slope = lambda part: float(np.polyfit(np.log(steps), 0.5 * np.log(part.mean(1)), 1)[0])
+    return Convergence(steps, np.sqrt(squares.mean(1)), slope(squares), _jackknife(squares, slope), own)
+
+
+def _jackknife(squares: np.ndarray, slope) -> float:
+    """The standard error of a slope over trajectories: how much it changes when one of them is left out."""
+    n = squares.shape[1]
+    if n < 3 or not squares.min() > 0:
+        return 0.0
+    without = np.array([slope(np.delete(squares, i, 1)) for i in range(n)])
+    return float(np.sqrt((n - 1) * without.var()))
 
 
 @compiled
-def distance(space: Space, a: State, b: State):
-    """Root mean square distance of two batches of states in (q, p)."""
+def _squares(space: Space, a: State, b: State):
+    """The square of the distance in (q, p), for each trajectory."""
 
     def one(x: State, y: State):
         q = space.flatten(space.subtract(x.q, y.q))
         p = space.flatten(x.p) - space.flatten(y.p)
         return q @ q + p @ p
 
-    return jnp.sqrt(jnp.mean(jax.vmap(one)(a, b)))
+    return jax.vmap(one)(a, b)
+
+
+@compiled
+def distance(space: Space, a: State, b: State):
+    """Root mean square distance of two batches of states in (q, p)."""
+    return jnp.sqrt(jnp.mean(_squares(space, a, b)))

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles import simulate
 from bismut.findings.structure import volume_factor
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.mechanics import System, mechanical
 from bismut.spaces import Euclidean
+from bismut.store import simulate
 
 
 def ballistic_pendulum(sigma: float = 0.5, friction: float = 0.1, temperature: float = 0.5, depth: float = 1.0) -> System:

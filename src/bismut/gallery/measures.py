@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles import simulate
 from bismut.flows import flow
 from bismut.gallery.entry import Trial
 from bismut.mechanics import Scheme, State
+from bismut.store import simulate
 
 
 @eqx.filter_jit

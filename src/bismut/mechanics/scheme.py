@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import BismutError, DegenerateError, DomainError
+from bismut.host import evaluate
 from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import small
 from bismut.mechanics.state import Ledger, State, blank_ledger
@@ -110,12 +111,13 @@ class Scheme(eqx.Module):
         if len(chosen) != 1:
             raise BismutError(f"start needs one of velocity=, momentum=, temperature=, but {' and '.join(chosen) or 'none'} came.")
         dtype = self.system.dtype
-        q = _arranged(q, self.space.origin(dtype))
+        like_q, like_v = jax.eval_shape(lambda: (self.space.origin(dtype), self.space.zero(dtype)))
+        q = _arranged(q, like_q)
         batch = self.space.check(q, "start.q")
         q = self._onto_constraints(cast(q, dtype), batch, project)
         if temperature is not None:
             return Maxwell(self.system, q, temperature, ledger)
-        vector = cast(_arranged(given[chosen[0]], self.space.zero(dtype)), dtype)
+        vector = cast(_arranged(given[chosen[0]], like_v), dtype)
         batched = self.space.check_velocity(vector, f"start.{chosen[0]}")
         if batch and batched and batch != batched:
             raise BismutError(f"start.q has leading axes {batch}, but start.{chosen[0]} has {batched}.")
@@ -126,7 +128,7 @@ class Scheme(eqx.Module):
         legendre = lambda q, v: self.system.momentum(q, v, t)
         for _ in full:
             legendre = jax.vmap(legendre)
-        p = legendre(q, vector)
+        p = cast(evaluate(legendre, q, vector), dtype)
         if not traced(p) and not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(p)):
             raise DegenerateError("∂L/∂v is not finite at the start: the velocity lies outside the domain of the Lagrangian.")
         state = self._along_constraints(State(q, p, self._books(ledger, full)), full, project, t)

@@ -222,8 +222,7 @@ class System(eqx.Module):
     def quadratic(self) -> bool:
         """Whether ∂²L/∂v² evidently does not depend on v, so that the Legendre transform is linear."""
         space = self.space
-
-        zero = space.zero(self.dtype)
+        zero = jax.eval_shape(lambda: space.zero(self.dtype))
         return affine(lambda v: self.momentum(space.origin(self.dtype), v, 0.0), zero)
 
     @property

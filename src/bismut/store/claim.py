@@ -15,11 +15,11 @@ from typing import Any
 
 from bismut.errors import StoreError, WriteError
 from bismut.store.files import remove, told
-from bismut.store.layout import CONFIGURATION, PROVENANCE, README, SCHEMA, STATISTICS, remove_run, strangers, sweep
+from bismut.store.layout import CONFIGURATION, PARTS, PROVENANCE, README, SCHEMA, STATISTICS, remove_run, strangers, sweep
 from bismut.store.layout import __doc__ as LAYOUT
 from bismut.store.lock import LOCK, Lock
 from bismut.store.manifest import MANIFEST, Manifest
-from bismut.store.reading import aside, open_run
+from bismut.store.reading import aside, open_run, peek
 from bismut.store.run import Run, committed
 
 MARGIN = 2**20  # bytes beyond what is asked for: documents and manifest
@@ -32,6 +32,8 @@ def claim(
     asked: Mapping[str, Any] | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    mend: bool = False,
+    parts: bool = False,
     need: int = 0,
 ) -> Run:
     """A folder to write a run to, locked until it is finished or closed.
@@ -40,6 +42,8 @@ def claim(
     asked       counts that were asked for
     overwrite   replace a run that is there
     resume      go on with a run that is there
+    mend        with resume, also with one whose manifest is altered: lines from there on are given up
+    parts       also a folder that holds parts, which stay there
     need        bytes that must be free
     """
     path = Path(path)
@@ -57,10 +61,10 @@ def claim(
             if not path.is_dir():
                 raise WriteError(f"{path} exists already and is a file, so no run can be kept there. Choose another name.") from None
             if resume:
-                return _adopted(path)
-            if not _free(path):
+                return _adopted(path, mend)
+            if not _free(path, parts):
                 return _begun(_instead_of(path, overwrite), documents, asked)
-        return _begun(_fresh(path), documents, asked)
+        return _begun(_fresh(path, parts), documents, asked)
 
 
 def claim_numbered(path: str | Path, documents: Mapping[str, str] | None = None, *, asked: Mapping[str, Any] | None = None, need: int = 0) -> Run:
@@ -83,23 +87,24 @@ def is_run(folder: Path) -> bool:
     )
 
 
-def _free(path: Path) -> bool:
-    """Whether a folder holds nothing: no files, or a run whose writer was killed before its first commit."""
+def _free(path: Path, parts: bool) -> bool:
+    """Whether a folder holds nothing (but parts): no files, or a run whose writer was killed before its first commit."""
+    ignored = {PARTS} if parts else set()
     entries = {entry.name for entry in path.iterdir()}
-    if not entries - {LOCK}:
+    if not entries - {LOCK} - ignored:
         return True
-    if MANIFEST not in entries or strangers(path):
+    if MANIFEST not in entries or set(strangers(path)) - ignored:
         return False
     manifest = Manifest.read(path)
     return not manifest.problem and not committed(manifest)
 
 
-def _fresh(path: Path) -> Run:
+def _fresh(path: Path, parts: bool) -> Run:
     lock = Lock(path)
     try:
-        if not _free(path):  # somebody else was here between the look and the lock
+        if not _free(path, parts):  # somebody else was here between the look and the lock
             raise StoreError(f"{path} exists already. Choose another name.")
-        for entry in [entry for entry in path.iterdir() if entry.name != LOCK]:
+        for entry in [entry for entry in path.iterdir() if entry.name not in (LOCK, PARTS)]:
             remove(entry)
     except BaseException:
         lock.release(path)
@@ -128,10 +133,12 @@ def _instead_of(path: Path, overwrite: bool) -> Run:
         raise
 
 
-def _adopted(path: Path) -> Run:
+def _adopted(path: Path, mend: bool) -> Run:
     lock = Lock(path)
     try:
-        run = Run(path, path, lock, open_run(path).manifest)
+        manifest = (peek if mend else open_run)(path).manifest
+        manifest.problem = ""  # what follows is cut off with the next line
+        run = Run(path, path, lock, manifest)
         sweep(path, {place: part.number for place, part in run.stored.parts.items()})
         run.keep({}, state="running")
     except BaseException:

@@ -8,6 +8,7 @@
     statistics/        what was observed: a Zarr tree with a group per observer, the last states in `final`, what failed in `outcome`
     blocks/V-B.zip     what block B of variant V gave, packed
     checkpoints/V-B.zip   a block in progress
+    parts/A-B/         a run of its own with blocks A to B of this one, until `bismut merge` has put them together
     README.txt         these lines
 
 A *place* is one of these files or the folder `statistics`. What line n of the manifest commits to a place is written as PLACE.n, and takes the
@@ -28,6 +29,7 @@ from bismut.store.manifest import MANIFEST
 SCHEMA = 2  # raised when a reader of an older folder would misread a newer one
 CONFIGURATION, PROVENANCE, MODEL, README, STATISTICS = "run.toml", "provenance.json", "model.txt", "README.txt", "statistics"
 BLOCKS, CHECKPOINTS, PICTURES = "blocks", "checkpoints", "pictures"
+PARTS = "parts"  # not among ours: whoever gives a folder up or replaces a run leaves parts alone
 OURS = {MANIFEST, LOCK, CONFIGURATION, PROVENANCE, MODEL, README, STATISTICS, BLOCKS, CHECKPOINTS, PICTURES}
 
 

@@ -60,7 +60,17 @@ class StoredRun:
 
     @property
     def done(self) -> dict[str, Any]:
-        return self._latest("done") or {}
+        """What was said to be done; while blocks are committed, what they hold: of a sweep for each variant."""
+        entries = self.manifest.entries
+        said = max((number for number, entry in enumerate(entries) if "done" in entry), default=-1)
+        last = max((number for number, entry in enumerate(entries) if entry.get("what") == BLOCKS or entry.get("drops")), default=-1)
+        if said > last or "steps" not in self.asked:
+            return entries[said]["done"] if said >= 0 else {}
+        each = [0] * max(1, self.asked.get("variants", 1))
+        for (variant, _), record in self.blocks.items():
+            if variant < len(each) and record.get("steps") == self.asked["steps"]:
+                each[variant] += record.get("trajectories", 0)
+        return {"trajectories": each if "variants" in self.asked else each[0], "steps": self.asked["steps"]}
 
     @property
     def record(self) -> dict[str, Any]:
@@ -132,9 +142,12 @@ class StoredRun:
 
     def __str__(self) -> str:
         """State and counts in a line."""
-        blocks = self.blocks
-        words = [self.state, *(f"{count} of {self.asked[name]} {name}" for name, count in self.done.items() if name in self.asked)]
-        return ", ".join([*words, f"{len(blocks)} blocks committed"] if blocks else words)
+        count = lambda value: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        words = [self.state, *(f"{count(value)} of {self.asked[name]} {name}" for name, value in self.done.items() if name in self.asked)]
+        if self.state == "complete" or not (self.blocks or self.checkpoints):
+            return ", ".join(words)
+        begun = f", {len(self.checkpoints)} in progress" if self.checkpoints else ""
+        return ", ".join([*words, f"{len(self.blocks)} blocks committed{begun}"])
 
 
 def location(path: Path) -> Path:
@@ -182,7 +195,7 @@ def _check_entries(folder: Path, manifest: Manifest) -> None:
                 type(variant) is int and type(block) is int and place == packed(kind, variant, block) and set(files) == {""}
             ):
                 raise StoreError(f"{wrong}: {place!r} is not the place of variant {variant!r}, block {block!r}.")
-        tables = all(isinstance(entry.get(key, {}), dict) for key in ("record", "asked", "done", "run_record"))
+        tables = all(isinstance(entry.get(key, {}), dict) for key in ("record", "asked", "done", "run_record", "texts"))
         if not tables or not isinstance(entry.get("drops", []), list) or entry.get("state", STATES[0]) not in STATES:
             raise StoreError(f"{wrong}: this is no entry of schema {SCHEMA}.")
 

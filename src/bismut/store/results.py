@@ -53,10 +53,10 @@ def _save(result: Result, path: Path, overwrite: bool) -> Path:
         return keep_result(run, result, {})
 
 
-def keep_result(run: Run, result: Result, said: dict[str, Any]) -> Path:
+def keep_result(run: Run, result: Result, said: dict[str, Any], failed: bool = False) -> Path:
     """Commit a result and end its run; `said` goes into its provenance."""
-    made = provenance(result) | said
-    state = "interrupted" if result.outcome.interrupted else "complete"
+    made = {"machine": machine(), **said, **provenance(result)}
+    state = "failed" if failed else "interrupted" if result.outcome.interrupted else "complete"
     return run.finish(state, done=done_of(result), results=group(result), documents={PROVENANCE: plain_json(made, indent=1) + "\n"})
 
 
@@ -92,11 +92,12 @@ def load(path: str | Path) -> xarray.DataTree:
 
 def asked_of(result: Result) -> dict[str, Any]:
     made = result.provenance
-    return {"trajectories": made.trajectories, "steps": made.steps}
+    variants = {} if result.request is None or not result.request.axes else {"variants": result.request.variants}
+    return {"trajectories": made.trajectories, "steps": made.steps, **variants}
 
 
 def done_of(result: Result) -> dict[str, Any]:
-    """How many trajectories and steps were made; of a sweep for each variant, if they differ."""
+    """How many trajectories and steps were made; of a sweep for each variant."""
     made = result.provenance
     trajectories, steps = (getattr(made, name, None) for name in ("trajectories_run", "steps_run"))
     return {
@@ -105,13 +106,16 @@ def done_of(result: Result) -> dict[str, Any]:
     }
 
 
+def machine() -> dict[str, str]:
+    return {"system": platform.platform(), "processor": platform.machine()}
+
+
 def provenance(result: Result) -> dict[str, Any]:
     """How a result was made and how it ended."""
     outcome = result.outcome
     return {
         "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         "seed": result.provenance.seed,
-        "machine": {"system": platform.platform(), "processor": platform.machine()},
         "outcome": {
             "words": str(outcome),
             "trajectories": outcome.trajectories,

@@ -25,6 +25,8 @@ from bismut.store.packing import pack
 from bismut.store.reading import STATES, StoredRun, aside
 from bismut.store.signals import held
 
+TEXT = 2**16  # bytes of a document that the manifest holds itself
+
 
 class Run:
     """A claimed folder. `with claim(...) as run:` gives it up at the end; one that leaves without a commit leaves nothing behind."""
@@ -53,8 +55,12 @@ class Run:
         self._commit(entry, {packed(kind, variant, block): [("", pack(arrays))]})
 
     def keep(self, documents: Mapping[str, str], results: Group | None = None, **said: Any) -> None:
-        """Commit documents and the tree of results in one line, with what is said of the run (state, asked, done, run_record)."""
-        places: dict[str, Contents] = {name: [("", text.encode("utf-8", "backslashreplace"))] for name, text in documents.items()}
+        """Commit documents and the tree of results in one line, with what is said of the run (state, asked, done, run_record). Short documents stand
+        in the line, too, from which they can be mended."""
+        written = {name: text.encode("utf-8", "backslashreplace") for name, text in documents.items()}
+        places: dict[str, Contents] = {name: [("", data)] for name, data in written.items()}
+        if texts := {name: data.decode() for name, data in written.items() if len(data) <= TEXT}:
+            said["texts"] = texts
         if results is not None:
             places[STATISTICS] = encode(results)
         self._commit({"what": "results" if results is not None else "documents", **said}, places)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +21,6 @@ from bismut.store.verifying import problems_of
 if TYPE_CHECKING:
     import xarray
 
-PACKAGES = ("bismut", "jax", "jaxlib", "numpy", "equinox", "scipy", "xarray", "zarr")
-
 
 @dataclass(frozen=True)
 class RunFolder:
@@ -40,31 +36,49 @@ class RunFolder:
         return f"RunFolder({str(self.folder)!r}, {self.stored}, observed {', '.join(map(str, self.statistics.children))})"
 
 
-def claim_run(folder: Path, *, configuration: str, model: str | None, asked: Mapping[str, Any], overwrite: bool, numbered: bool, need: int) -> Run:
+def claim_run(
+    folder: Path,
+    *,
+    documents: Mapping[str, str],
+    asked: Mapping[str, Any],
+    overwrite: bool = False,
+    numbered: bool = False,
+    need: int = 0,
+) -> Run:
     """Claim the folder of a run, before it is computed; with `numbered` the first free one of name, name-2, ..."""
-    documents = {CONFIGURATION: configuration} | ({} if model is None else {MODEL: model})
     if numbered:
         return claim_numbered(folder, documents, asked=asked, need=need)
     return claim(folder, documents, asked=asked, overwrite=overwrite, need=need)
 
 
-def write_run(run: Run, result: Result, said: dict[str, Any]) -> tuple[Path | None, str]:
-    """Commit the result of a claimed run. Returns where it is, if anywhere, and what went wrong if that is not its own place."""
-    said = said | {"versions": {"python": platform.python_version(), **versions()}}
+def write_run(run: Run, result: Result, said: dict[str, Any], problem: WriteError | None = None) -> tuple[Path | None, str]:
+    """Commit the result of a claimed run. Returns where it is, if anywhere, and what went wrong if that is not its own place. With a `problem` its
+    blocks could not all be committed, and so it is not complete."""
     stored = run.stored
+    said = origin_of(stored) | said
     documents = {name: stored.text(name) for name in (CONFIGURATION, MODEL) if name in stored.parts}
     try:
-        return keep_result(run, result, said), ""
-    except WriteError as problem:
+        return keep_result(run, result, said, failed=problem is not None), "" if problem is None else str(problem)
+    except WriteError as again:
+        problem = problem or again
 
-        def again(other: Path) -> Path:
-            with claim(other, documents, asked=asked_of(result)) as second:
-                return keep_result(second, result, said)
+    def another(other: Path) -> Path:
+        with claim(other, documents, asked=asked_of(result)) as second:
+            return keep_result(second, result, said)
 
-        try:
-            return elsewhere(run.path, problem, again), str(problem)
-        except WriteError:  # no room anywhere: the numbers can still be printed
-            return None, str(problem)
+    try:
+        return elsewhere(run.path, problem, another), str(problem)
+    except WriteError:  # no room anywhere: the numbers can still be printed
+        return None, str(problem)
+
+
+def origin_of(stored: StoredRun) -> dict[str, Any]:
+    """What provenance.json says so far."""
+    try:
+        found = json.loads(stored.text(PROVENANCE, "{}"))
+    except (ValueError, RecursionError) as problem:
+        raise StoreError(f"{stored.folder / PROVENANCE} is no JSON: {problem}.") from None
+    return found if isinstance(found, dict) else {}
 
 
 def read_run(folder: str | Path) -> RunFolder:
@@ -74,19 +88,4 @@ def read_run(folder: str | Path) -> RunFolder:
     problems = [problem for place in (STATISTICS, PROVENANCE, CONFIGURATION) if place in stored.parts for problem in problems_of(stored, place)]
     if problems:
         raise StoreError("\n".join([f"{folder} is damaged:", *(f"  {problem}" for problem in problems)]))
-    try:
-        provenance = json.loads(stored.text(PROVENANCE))
-    except (ValueError, RecursionError) as problem:
-        raise StoreError(f"{folder / PROVENANCE} is no JSON: {problem}.") from None
-    return RunFolder(folder, stored.text(CONFIGURATION, ""), provenance, tree_of(stored.results()), stored)
-
-
-def versions() -> dict[str, str]:
-    """Versions of what computes."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "missing"
-    return found
+    return RunFolder(folder, stored.text(CONFIGURATION, ""), origin_of(stored), tree_of(stored.results()), stored)

@@ -22,7 +22,7 @@ from bismut.errors import BismutError, nearest
 from bismut.gallery import Entry
 from bismut.mechanics import Maxwell, Scheme, State, System
 
-PASSED = ("step", "steps", "trajectories", "seed", "every", "burn_in", "t0", "sweep", "until")  # to simulate, as they stand
+PASSED = ("step", "steps", "trajectories", "seed", "every", "burn_in", "t0", "sweep", "until", "block")  # to simulate, as they stand
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What a run file may say: every key, what is wanted there, and all mistakes at once.
 
-    step, steps, trajectories, seed, every, burn_in, t0                 numbers of the run
+    step, steps, trajectories, seed, every, burn_in, t0, block          numbers of the run
     [system] name, [system.parameters]                                  a system of the gallery
     [scheme] name, retraction, end                                      how it steps; the gallery's choice without it
     [bath]   temperature, friction or rate, splitting                   Langevin dynamics instead of the bare scheme
@@ -263,6 +263,7 @@ RUN = Table(
         "every": _at_least(1),
         "burn_in": _at_least(0),
         "t0": _NUMBER,
+        "block": _at_least(1),
         "system": Table({"name": _WORD, "parameters": Free()}, ("name",)),
         "scheme": Table({"name": Choice(SCHEMES), "retraction": Choice(("cayley", "exp")), "end": Choice(("left", "right"))}, ("name",)),
         "bath": Table(

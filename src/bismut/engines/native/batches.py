@@ -11,6 +11,21 @@ from typing import Any
 import numpy as np
 
 PADDED = 16  # lanes of the widest vector
+LINE = 64  # bytes of the cache that come together
+
+
+def room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array that begins where a line of the cache does, so that a vector lies in one line."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.empty(size + LINE, np.uint8)
+    first = -raw.ctypes.data % LINE
+    return raw[first : first + size].view(dtype).reshape(shape)
+
+
+def copy(x: np.ndarray) -> np.ndarray:
+    new = room(x.shape, x.dtype)
+    new[...] = x
+    return new
 
 
 class Columns:
@@ -26,8 +41,15 @@ class Columns:
         """How many times around the loop over trajectories."""
         return n // self._width
 
-    def empty(self, avals, n: int) -> list[np.ndarray]:
-        return [np.empty((aval.size, n), aval.dtype) for aval in avals]
+    def empty(self, avals, n: int, *looks: int) -> list[np.ndarray]:
+        return [room((*looks, aval.size, n), aval.dtype) for aval in avals]
+
+    def memory(self, avals, n: int) -> list[np.ndarray]:
+        """For what watches remember, (groups, entries, W): what belongs to a group lies together."""
+        return [room((n // self._width, aval.size, self._width), aval.dtype) for aval in avals]
+
+    def recalled(self, x: np.ndarray, aval: Any, count: int) -> np.ndarray:
+        return np.moveaxis(x, 1, 2).reshape(-1, *aval.shape)[:count]
 
     def filled(self, leaf: np.ndarray, aval: Any, n: int) -> np.ndarray:
         """From an array with trajectories first."""
@@ -52,8 +74,14 @@ class Lines:
     def groups(self, n: int) -> int:
         return n
 
-    def empty(self, avals, n: int) -> list[np.ndarray]:
-        return [np.empty((n, aval.size), aval.dtype) for aval in avals]
+    def empty(self, avals, n: int, *looks: int) -> list[np.ndarray]:
+        return [room((*looks, n, aval.size), aval.dtype) for aval in avals]
+
+    def memory(self, avals, n: int) -> list[np.ndarray]:
+        return self.empty(avals, n)
+
+    def recalled(self, x: np.ndarray, aval: Any, count: int) -> np.ndarray:
+        return self.shaped(x, aval, count)
 
     def filled(self, leaf: np.ndarray, aval: Any, n: int) -> np.ndarray:
         return np.ascontiguousarray(leaf.astype(aval.dtype, copy=False).reshape(n, -1))

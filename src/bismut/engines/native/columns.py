@@ -33,6 +33,10 @@ class Column(Writable):
         address = builder.gep(self.base, [builder.mul(first, LONG(max(self.dtype.itemsize, 1)))])
         return builder.bitcast(address, ir.VectorType(kind, scope.frame.width).as_pointer())
 
+    def move_to(self, scope: Scope, group: Any) -> None:
+        del scope
+        self.group = group
+
     def at(self, scope, index):
         value = scope.builder.load(self._address(scope, index), align=max(self.dtype.itemsize, 1))
         if self.dtype.kind == "b":
@@ -51,14 +55,14 @@ class Line(Stored):
 
     def __init__(self, frame: Frame, aval, count: Any):
         super().__init__(frame.pointer(), aval.shape, aval.dtype, SAME, plain=True)
-        self.count, self.group = count, None
+        self.count = count
 
-    def _begin(self, scope: Scope, row: Any = 0) -> Stored:
-        number = self.group if isinstance(row, int) else scope.builder.add(scope.builder.mul(row, self.count), self.group)
-        return self.view(self.shape, self.strides, times(scope.builder, number, self.size))
+    def move_to(self, scope: Scope, group: Any) -> None:
+        self.start = times(scope.builder, group, self.size)
 
-    def at(self, scope, index):
-        return self._begin(scope).at(scope, index)
-
-    def put(self, scope: Scope, index, lane: Any, row: Any = 0) -> None:
-        self._begin(scope, row).put(scope, index, lane)
+    def put(self, scope: Scope, index, lane: Any, row: Any = None) -> None:
+        if row is None:
+            super().put(scope, index, lane)
+            return
+        before = times(scope.builder, scope.builder.mul(row, self.count), self.size)
+        self.view(self.shape, self.strides, plus(scope.builder, self.start, before)).put(scope, index, lane)

@@ -1,6 +1,6 @@
 """The native engine: a task as machine code, and how it is called.
 
-A program copies what it changes, so a batch can be advanced again.
+A program copies the carries, which are few, and changes what watches remember in place.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from bismut.engines.engine import Batch, Course, Task
 from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
-from bismut.engines.native.batches import PADDED, Columns, Lines
+from bismut.engines.native.batches import PADDED, Columns, Lines, copy, room
 from bismut.engines.native.lists import Room, was_checked
 from bismut.engines.native.loops import crowded, operations, write_advance, write_begin, write_watch
 from bismut.engines.native.neighbours import Neighbours
@@ -127,7 +127,7 @@ class NativeProgram:
         function, size, count, lists = self._functions[name]
         leaves = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
         real = lambda x: np.array([x], self.dtype)
-        workspace = np.empty(size + 256, np.uint8)
+        workspace = room((size,), np.uint8)
         shelves = [self._rooms[name][k].shelf(self._unchecked) for k in range(len(lists))]
         held = [workspace, self.batches.groups(n), n, real(course.h), real(course.t0), *leaves, *entries, *(x for shelf in shelves for x in shelf)]
         table = np.array([_entry(x) for x in held], np.int64)
@@ -152,7 +152,7 @@ class NativeProgram:
 
     def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
         n = self.batches.places(len(batch.trajectories))
-        memory = [self.batches.empty(first.shapes, n) for first, _ in self.jaxprs.watches]
+        memory = [self.batches.memory(first.shapes, n) for first, _ in self.jaxprs.watches]
         while not self._call("watch", course, numbers, n, batch.step, *batch.carry, *(c for part in memory for c in part)):
             pass
         return batch._replace(memory=memory)
@@ -172,19 +172,21 @@ class NativeProgram:
     def _run(self, course, numbers, batch: Batch, ticks: int, stride: int, turns: list, looks: list) -> tuple[Batch, list]:
         count = len(batch.trajectories)
         n = self.batches.places(count)
-        carry = [c.copy() for c in batch.carry]
+        carry = [copy(c) for c in batch.carry]
         failed = _filled(batch.failed, n)
-        memory = None if batch.memory is None else [[c.copy() for c in part] for part in batch.memory]
         rows, entries = [], []
         for i, ((first, look), (each, left), looked) in enumerate(zip(self.jaxprs.watches, turns, looks, strict=True)):
-            mine = memory[i] if memory is not None else self.batches.empty(first.shapes, n)
-            seen = [np.empty((looked, *c.shape), c.dtype) for c in self.batches.empty(look.shapes[len(first.shapes) :], n)]
+            mine = batch.memory[i] if batch.memory is not None else self.batches.memory(first.shapes, n)
+            seen = self.batches.empty(look.shapes[len(first.shapes) :], n, looked)
             rows.append(seen)
             entries += [each, left, *mine, *seen]
         given = batch.step, ticks, stride, course.phase, _filled(batch.trajectories, n), failed, *carry, *entries
+        remembered = [copy(c) for part in batch.memory or () for c in part] if self._rooms["advance"] else []
         if not self._call("advance", course, numbers, n, *given):
+            for here, before in zip((c for part in batch.memory or () for c in part), remembered, strict=True):
+                here[...] = before
             return self._run(course, numbers, batch, ticks, stride, turns, looks)
-        new = Batch(batch.trajectories, batch.step + ticks * stride, failed[:count], carry, memory)
+        new = Batch(batch.trajectories, batch.step + ticks * stride, failed[:count], carry, batch.memory)
         return new, [self._rows(i, seen, count) for i, seen in enumerate(rows)]
 
     def _rows(self, which: int, seen: list, count: int) -> Any:
@@ -200,7 +202,7 @@ class NativeProgram:
 
     def memory(self, batch: Batch, which: int) -> Any:
         first, _ = self.jaxprs.watches[which]
-        leaves = [self.batches.shaped(x, aval, len(batch.trajectories)) for x, aval in zip(batch.memory[which], first.shapes, strict=True)]
+        leaves = [self.batches.recalled(x, aval, len(batch.trajectories)) for x, aval in zip(batch.memory[which], first.shapes, strict=True)]
         return first.structure.unflatten(leaves)
 
 

@@ -1,0 +1,238 @@
+"""Jobs done by a cluster of Dask.distributed.
+
+Few tasks are in flight, twice as many as the cluster has threads. The work travels once to every worker, also to those that come later (`delivery`).
+What a job came to is fetched when it is there, handed on, and only then released: a worker that dies later costs nothing. A worker that dies before
+is Dask's to replace; one that hangs is ended by us, for to Dask it looks alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import pickle
+import queue
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from bismut.errors import BismutError, DomainError, ProcessError
+from bismut.executors.executor import ATTEMPTS, PATIENCE, Line, Work
+from bismut.executors.supervision import News, supervised
+from bismut.executors.worker import packed
+
+_LOOK = 1.0  # seconds between two questions for who is there
+_NEWS = 200  # messages a second that the scheduler is asked to pass on
+_ENDING = 30.0  # seconds for a worker that hangs to be ended and to come back
+
+
+class Dask:
+    """An executor: a cluster of Dask.distributed.
+
+    where       a Cluster or a Client of Dask, the address of a scheduler ("tls://host:8786"), or "local:2" for so many processes on this machine
+    insecure    allow a cluster elsewhere without TLS: whoever can reach it can run programs on it
+    attempts    how often a block is tried before it is reported as failed; a try ends when Dask has given up or the block raises
+    patience    seconds without a sign of life after which a worker is ended and its block given to another
+    """
+
+    elsewhere = True
+
+    def __init__(self, where: Any, *, insecure: bool = False, attempts: int = ATTEMPTS, patience: float = PATIENCE):
+        self.attempts, self.patience = attempts, patience
+        self._own: list[Any] = []  # to be closed by us, in this order
+        self._client = self._connected(where, insecure)
+
+    def __repr__(self) -> str:
+        return f"Dask({self._client.scheduler.address!r})"
+
+    def __enter__(self) -> Dask:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave the cluster; one that was begun here ends."""
+        while self._own:
+            self._own.pop(0).close()
+
+    def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]:
+        crew = _Crew(self._client, packed(work))
+        try:
+            yield from supervised(crew, jobs, line, attempts=self.attempts, patience=self.patience)
+        finally:
+            crew.leave()
+
+    def _connected(self, where: Any, insecure: bool) -> Any:
+        distributed = _distributed()
+        if isinstance(where, distributed.Client):
+            check_address(where.scheduler.address, insecure)
+            return where
+        if isinstance(where, str) and where.startswith("local"):
+            where = self._local(where)
+            self._own.append(where)
+        address = where if isinstance(where, str) else where.scheduler_address
+        try:
+            check_address(address, insecure)
+            client = distributed.Client(where, set_as_default=False)
+        except (OSError, TimeoutError) as problem:
+            self.close()
+            raise BismutError(
+                f"There is no cluster at {address}: {problem}. Begin one with `dask scheduler` and `dask worker {address}`."
+            ) from problem
+        except BaseException:
+            self.close()
+            raise
+        self._own.insert(0, client)
+        return client
+
+    @staticmethod
+    def _local(where: str) -> Any:
+        """So many processes with one thread each, which nobody else can reach."""
+        name, _, number = where.partition(":")
+        if name != "local" or not number.isdigit() or int(number) < 1:
+            raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, but {where!r} came.")
+        import dask
+
+        # Samples of the stack a hundred times a second cost some percent, and nobody looks at them here.
+        quiet = {"distributed.logging.distributed": "error", "distributed.worker.profile.enabled": False}
+        # One set of threads each; spawned, never forked, for a forked JAX waits for ever.
+        share = {"distributed.nanny.pre-spawn-environ.NPROC": 1, "distributed.worker.multiprocessing-method": "spawn"}
+        with dask.config.set(quiet | share):
+            return _distributed().LocalCluster(
+                n_workers=int(number),
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                memory_limit=0,
+                silence_logs="ERROR",
+            )
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as problem:
+        raise BismutError("A cluster needs Dask, which is not installed here: pip install 'bismut[cluster]'.") from problem
+    return distributed
+
+
+def check_address(address: str, insecure: bool) -> None:
+    """Refuse a cluster elsewhere whose wires are open: functions are sent there, so whoever can join it can run anything."""
+    parts = urlsplit(address)
+    if parts.scheme in ("tls", "wss", "inproc", "ucxs") or insecure:
+        return
+    if not parts.scheme or not parts.hostname:
+        raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, but {address!r} came.")
+    try:
+        places = {entry[4][0] for entry in socket.getaddrinfo(parts.hostname, None)}
+    except OSError as problem:
+        raise BismutError(f"The host of {address} is not known: {problem}.") from problem
+    if not all(ipaddress.ip_address(str(place).partition("%")[0]).is_loopback for place in places):
+        raise BismutError(
+            f"{address} is not on this machine and its connections are open: whoever can reach it can run programs on it. Use tls:// "
+            "(docs/scaling.md says how), or allow it in a network you trust with --insecure (in Python insecure=True)."
+        )
+
+
+class _Crew:
+    """The tasks of one run."""
+
+    def __init__(self, client: Any, data: bytes):
+        from bismut.executors import delivery  # needs Dask
+
+        self._delivery = delivery
+        self._client, self._heard = client, queue.SimpleQueue()
+        self._run = f"bismut-{uuid.uuid4().hex}"
+        self._futures: dict[int, Any] = {}
+        self._places: dict[int, str] = {}
+        self._threads: dict[str, int] = {}
+        self._ending: list[threading.Thread] = []
+        self._looked = self._stopped = 0.0
+        client.register_plugin(delivery.Delivery(self._run, data))
+        client.subscribe_topic(self._run, lambda event: self._heard.put(pickle.loads(event[1])))
+
+    def room(self) -> int:
+        self._look()
+        return 2 * sum(self._threads.values()) - len(self._futures)
+
+    def give(self, ticket: int, job: Any) -> None:
+        every = max(0.5, sum(self._threads.values()) / _NEWS)
+        task = self._client.submit(self._delivery.do, self._run, ticket, job, every, key=self._name(ticket), pure=False, priority=-ticket)
+        self._futures[ticket] = task
+        asyncio.run_coroutine_threadsafe(self._fetch(ticket, task), self._client.loop.asyncio_loop)
+
+    async def _fetch(self, ticket: int, future: Any) -> None:
+        """Wait for a task and for what it came to, in the loop of the client: a worker may hang when it has done its work and is asked for it."""
+        try:
+            kind, content = await self._client.gather(future, asynchronous=True)
+        except (Exception, asyncio.CancelledError) as problem:
+            kind, content = "lost", f"{type(problem).__name__}: {problem}"
+        self._heard.put((kind, ticket, content))
+
+    def news(self, seconds: float) -> list[News]:
+        found = self._look()
+        try:
+            found += self._read(self._heard.get(timeout=seconds))
+            while True:
+                found += self._read(self._heard.get_nowait())
+        except queue.Empty:
+            return found
+
+    def end(self, ticket: int) -> None:
+        self._client.cancel([self._futures[ticket]], reason="hung")
+        if place := self._places.get(ticket):
+            # It takes a while until a process that hangs is gone, and the others need not wait.
+            restart = partial(self._client.restart_workers, [place], timeout=_ENDING, raise_for_error=False)
+            self._ending.append(threading.Thread(target=restart, daemon=True))
+            self._ending[-1].start()
+
+    def stop(self) -> None:
+        if time.monotonic() - self._stopped > _LOOK:  # again and again, for new workers may have come
+            self._stopped = time.monotonic()
+            self._client.run(self._delivery.stop, self._run, wait=False, on_error="ignore")
+
+    def forget(self, ticket: int) -> None:
+        self._places.pop(ticket, None)
+        if future := self._futures.pop(ticket, None):
+            future.release()
+
+    def leave(self) -> None:
+        for ending in self._ending:
+            ending.join(_ENDING)
+        if self._client.status == "running":
+            self._client.cancel(list(self._futures.values()), reason="the run has ended")
+            self._client.unsubscribe_topic(self._run)
+            self._client.unregister_worker_plugin(self._run)
+        self._futures.clear()
+
+    def _look(self) -> list[News]:
+        """Who is there; which jobs were at a worker that is gone, and wait for another; which are first at one that has not said so."""
+        if time.monotonic() - self._looked < _LOOK:
+            return []
+        if self._client.status not in ("running", "connecting"):
+            raise ProcessError(f"The cluster is gone ({self._client.status}). What was kept of the run stays, and the run can be resumed.")
+        self._looked = time.monotonic()
+        self._threads = self._client.nthreads()
+        gone = [ticket for ticket, place in self._places.items() if place not in self._threads]
+        for ticket in gone:
+            del self._places[ticket]
+        names = {self._name(ticket): ticket for ticket in self._futures}
+        given = {place: [names[key] for key in keys if key in names] for place, keys in self._client.processing().items()}
+        silent = {min(tickets): place for place, tickets in given.items() if tickets and place not in self._places.values()}
+        self._places |= silent
+        return [News("waiting", ticket) for ticket in gone] + [News("begun", ticket, place) for ticket, place in silent.items()]
+
+    def _name(self, ticket: int) -> str:
+        return f"{self._run}-{ticket}"
+
+    def _read(self, heard: tuple) -> list[News]:
+        kind, ticket, content = heard
+        if kind == "begun":
+            self._places[ticket] = content
+        return [News(kind, ticket, content)]

@@ -1,0 +1,62 @@
+"""What runs in a worker of Dask: work is delivered once, before its first job, and kept until its run has ended."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import traceback
+from typing import Any
+
+from distributed import WorkerPlugin, get_worker
+
+from bismut.executors.executor import Line, Work
+from bismut.executors.worker import refusal, unpacked
+
+_DELIVERED: dict[str, bytes] = {}
+_OPENED: dict[str, Work] = {}
+_STOPPED: set[str] = set()
+_OPENING = threading.Lock()
+
+
+class Delivery(WorkerPlugin):
+    """The work of a run. Dask brings it to every worker that is there, and to every one that comes."""
+
+    def __init__(self, run: str, data: bytes):
+        self.name, self.data = run, data
+
+    def setup(self, worker: Any) -> None:
+        _DELIVERED[self.name] = self.data
+
+    def teardown(self, worker: Any) -> None:
+        for table in (_DELIVERED, _OPENED):
+            table.pop(self.name, None)
+        _STOPPED.discard(self.name)
+
+
+def stop(run: str) -> None:
+    _STOPPED.add(run)
+
+
+def do(run: str, ticket: int, job: Any, every: float) -> tuple[str, Any]:
+    """What a job came to, or the text of what went wrong."""
+    worker = get_worker()
+    say = lambda kind, content: worker.log_event(run, pickle.dumps((kind, ticket, content), 5))
+    say("begun", worker.address)
+    task = worker.state.tasks.get(f"{run}-{ticket}")
+    # A driver that was killed cannot say that it has lost interest, but then Dask takes the task back.
+    stopped = lambda: run in _STOPPED or (task is not None and task.state == "cancelled")
+    try:
+        work = _opened(run)
+    except Exception as problem:
+        return "refused", refusal(problem)
+    try:
+        return "done", work(job, Line(stopped, lambda message: say("told", message), every))
+    except Exception:
+        return "raised", traceback.format_exc()
+
+
+def _opened(run: str) -> Work:
+    with _OPENING:
+        if run not in _OPENED:
+            _OPENED[run] = unpacked(_DELIVERED[run])
+        return _OPENED[run]

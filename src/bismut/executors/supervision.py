@@ -1,0 +1,150 @@
+"""Jobs given to workers elsewhere, who may die, hang or fail.
+
+    give as many as there is room for  →  hear what comes  →  done: hand it on
+                                                              lost or raised: give it again, at most so often
+                                                              silent for long: end its worker, and the same
+
+What holds for processes here and for clusters is said here once; a crew says how a job gets to a worker and how news come back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
+
+from bismut.errors import ProcessError
+from bismut.executors.executor import Again, Failed, Line
+
+_LISTEN = 0.2  # seconds between two looks at whether somebody wants to stop
+
+
+class News(NamedTuple):
+    """What is heard of a job.
+
+    begun     a worker has begun it
+    waiting   its worker is gone, and the crew finds another one
+    told      it tells something on its way
+    done      it has ended, with what it came to
+    raised    it has ended with an exception: its traceback
+    lost      its worker is gone: how that is known
+    refused   no worker will ever do it: why
+    """
+
+    kind: Literal["begun", "waiting", "told", "done", "raised", "lost", "refused"]
+    ticket: int
+    content: Any = None
+
+
+class Crew(Protocol):
+    """Workers elsewhere."""
+
+    def room(self) -> int:
+        """How many more jobs may be given now."""
+        ...
+
+    def give(self, ticket: int, job: Any) -> None: ...
+
+    def news(self, seconds: float) -> list[News]:
+        """What has come; after so many seconds, nothing."""
+        ...
+
+    def end(self, ticket: int) -> None:
+        """End the worker that has this job. It counts as lost already."""
+        ...
+
+    def stop(self) -> None:
+        """Tell all jobs to stop when they can. May be said again."""
+        ...
+
+    def forget(self, ticket: int) -> None:
+        """What the job came to was taken over: it need not be kept elsewhere."""
+        ...
+
+
+@dataclass
+class _Given:
+    job: Any
+    attempts: int
+    heard: float | None = None  # when; None before it was begun
+
+
+def supervised(crew: Crew, jobs: Iterable[Any], line: Line, *, attempts: int, patience: float) -> Iterator[tuple[Any, Any]]:
+    """(job, what it came to), as they come."""
+    work = _Supervision(crew, iter(jobs), line, attempts, patience)
+    while True:
+        if line.stopped():
+            work.stop()
+        else:
+            work.give()
+        if work.ended:
+            return
+        yield from work.listen()
+
+
+class _Supervision:
+    """Jobs on their way: those given, by their tickets, and those to be given again."""
+
+    def __init__(self, crew: Crew, jobs: Iterator[Any], line: Line, attempts: int, patience: float):
+        self._crew, self._jobs, self._line, self._attempts, self._patience = crew, jobs, line, attempts, patience
+        self._held: dict[int, _Given] = {}
+        self._again: deque[_Given] = deque()
+        self._number, self._more = 0, True
+
+    @property
+    def ended(self) -> bool:
+        return not (self._held or self._again or self._more)
+
+    def stop(self) -> None:
+        self._crew.stop()
+        self._more = False
+        self._again.clear()
+
+    def give(self) -> None:
+        while (self._again or self._more) and self._crew.room() > 0:
+            given = self._again.popleft() if self._again else next((_Given(job, 0) for job in self._jobs), None)
+            if given is None:
+                self._more = False
+                return
+            self._number += 1
+            self._held[self._number] = given
+            self._crew.give(self._number, given.job)
+
+    def listen(self) -> Iterator[tuple[Any, Any]]:
+        for kind, ticket, content in self._crew.news(_LISTEN):
+            given = self._held.get(ticket)
+            if given is None:
+                continue  # of one that was taken for lost
+            given.heard = None if kind == "waiting" else time.monotonic()
+            if kind == "refused":
+                raise ProcessError(content)
+            if kind == "told":
+                self._line.tell(content)
+            elif kind == "done":
+                del self._held[ticket]
+                if isinstance(content, Again):
+                    self._line.tell(content.told)
+                    self._again.append(_Given(content.job, 0))
+                else:
+                    yield given.job, content
+                self._crew.forget(ticket)  # after it was handed on
+            elif kind in ("raised", "lost"):
+                yield from self._lost(ticket, content)
+        for ticket in self._silent():
+            self._crew.end(ticket)
+            yield from self._lost(ticket, f"Its worker gave no sign of life for {self._patience:g} seconds, and was ended.")
+
+    def _silent(self) -> list[int]:
+        now = time.monotonic()
+        return [ticket for ticket, given in self._held.items() if given.heard is not None and now - given.heard > self._patience]
+
+    def _lost(self, ticket: int, why: str) -> Iterator[tuple[Any, Any]]:
+        given = self._held.pop(ticket)
+        self._crew.forget(ticket)
+        tried = given.attempts + 1
+        if tried >= self._attempts:
+            yield given.job, Failed(tried, why)
+        elif not self._line.stopped():
+            self._again.append(_Given(given.job, tried))

@@ -1,0 +1,55 @@
+"""Jobs done by threads of this process, which share compiled programs. Whoever waits long enough in machine code leaves the interpreter alone."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from itertools import chain, islice, takewhile
+from typing import Any
+
+from bismut.executors.executor import Failed, Line, Work
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Threads:
+    """An executor: threads of this process, as many as there are cores if not given. A job that raises is not tried again: it would raise again."""
+
+    elsewhere = False
+
+    def __init__(self, workers: int | None = None):
+        self.workers = workers or cores()
+
+    def __repr__(self) -> str:
+        return f"Threads({self.workers})"
+
+    def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]:
+        """No more than twice as many jobs as workers are begun ahead, so whoever has seen enough can stop and little is wasted."""
+        jobs = takewhile(lambda _: not line.stopped(), jobs)
+        first = list(islice(jobs, 2))
+        if self.workers == 1 or len(first) < 2:
+            for job in chain(first, jobs):
+                yield job, _done(work, job, line)
+            return
+        pool = ThreadPoolExecutor(self.workers)
+        try:
+            ahead = {pool.submit(_done, work, job, line): job for job in (*first, *islice(jobs, 2 * self.workers - 2))}
+            while ahead:
+                for future in wait(ahead, return_when=FIRST_COMPLETED).done:
+                    job = ahead.pop(future)
+                    yield job, future.result()
+                    ahead |= {pool.submit(_done, work, job, line): job for job in islice(jobs, 1)}
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _done(work: Work, job: Any, line: Line) -> Any:
+    try:
+        return work(job, line)
+    except Exception as problem:
+        return Failed(1, traceback.format_exc(), problem)

@@ -1,0 +1,50 @@
+"""A request carried out, and kept in a claimed folder as it goes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bismut.ensembles import Request, Result, perform
+from bismut.store.journal import RunJournal
+from bismut.store.run import Run
+from bismut.store.runs import write_run
+
+_MARGIN, _SHARE = 10.0, 0.05  # seconds, and part of a limit of time, that are left for the last chunk and the last commit
+
+
+class KeptRun(NamedTuple):
+    """A result, where it is if anywhere, and what went wrong if that is not its own folder or not all of it is there; the time it took, and how many
+    blocks were computed."""
+
+    result: Result
+    folder: Path | None
+    problem: str
+    seconds: float
+    computed: int
+
+
+def carry_out_kept(
+    run: Run,
+    request: Request,
+    *,
+    said: dict[str, Any] | None = None,
+    progress: bool | None = None,
+    executor: Any = None,
+    blocks: range | None = None,
+    deadline: float | None = None,
+) -> KeptRun:
+    """The result of a request whose folder is claimed: blocks that are there are not computed, and every other is committed as it ends."""
+    journal, clock = RunJournal(request, run), time.perf_counter()
+    result = perform(request, progress=progress, executor=executor, journal=journal, blocks=blocks, deadline=deadline)
+    seconds = time.perf_counter() - clock
+    folder, problem = write_run(run, result, {"seconds": round(seconds, 3), **(said or {})}, journal.problem)
+    return KeptRun(result, folder, problem, seconds, journal.computed)
+
+
+def deadline_after(seconds: float | None, began: float | None = None) -> float | None:
+    """The time at which a run that may take so long is to stop: a little before, for the last commit."""
+    if seconds is None:
+        return None
+    return (time.monotonic() if began is None else began) + seconds - min(_MARGIN, _SHARE * seconds)

@@ -1,0 +1,109 @@
+"""Repair: what is damaged is recomputed, and nothing else.
+
+documents   from the manifest, which holds their text             blocks       computed again: a block is a function of its number
+statistics  merged again from blocks                              checkpoints  given up; their blocks begin again, or at their last end
+manifest    cut before the first line that is altered; what was committed later is computed again
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bismut.ensembles import Request, perform
+from bismut.ensembles.journal import Job
+from bismut.ensembles.working import Work
+from bismut.errors import BlockError, StoreError
+from bismut.executors import Executor, Failed, Line, Threads
+from bismut.store.claim import claim
+from bismut.store.going_on import compare, note_taking_up
+from bismut.store.journal import RunJournal
+from bismut.store.keeping import carry_out_kept
+from bismut.store.layout import BLOCKS, CHECKPOINTS, STATISTICS
+from bismut.store.manifest import MANIFEST
+from bismut.store.parts import blocks_of
+from bismut.store.reading import StoredRun, peek
+from bismut.store.results import keep_result
+from bismut.store.run import Run
+from bismut.store.runs import origin_of
+from bismut.store.verifying import verify_data
+
+
+class Repaired(NamedTuple):
+    """What was damaged, by place, with what was wrong; and how many blocks were computed."""
+
+    damaged: dict[str, tuple[str, ...]]
+    computed: int
+
+
+def repair(
+    path: str | Path,
+    request_of: Callable[[StoredRun], Request],
+    *,
+    command: str,
+    force: bool = False,
+    progress: bool | None = None,
+    executor: Any = None,
+) -> Repaired:
+    """Mend a run folder; `request_of` gives the request of a run whose documents are sound."""
+    path = Path(path)
+    damaged = verify_data(path).corrupt
+    if not damaged:
+        return Repaired({}, 0)
+    before = peek(path)
+    state, texts = before.state, _texts(before, [place for place in damaged if "/" not in place and place not in (STATISTICS, MANIFEST)])
+    with claim(path, resume=True, mend=True) as run:
+        try:
+            run.keep(texts, state=state)
+            request = request_of(run.stored)
+            overridden = compare(run.stored, request, force=force)
+        except BaseException:
+            run.close()
+            raise
+        lost = [place for place in damaged if place.startswith((f"{BLOCKS}/", f"{CHECKPOINTS}/"))]
+        note_taking_up(run, request, command, overridden, drops=lost)
+        if state == "complete" or MANIFEST in damaged:  # what lost lines said is not known: the run is brought to its end
+            return Repaired(damaged, carry_out_kept(run, request, progress=progress, executor=executor, blocks=blocks_of(run.stored)).computed)
+        jobs = [Job(entry["variant"], entry["block"]) for place in lost if (entry := before.parts[place].entry)["what"] == BLOCKS]
+        _compute(run, request, jobs, executor or Threads())
+        _tell_how_far(run, request, STATISTICS in before.parts)
+    return Repaired(damaged, len(jobs))
+
+
+def _texts(stored: StoredRun, names: Iterable[str]) -> dict[str, str]:
+    """Documents as the manifest has them."""
+    found: dict[str, str] = {}
+    for entry in stored.manifest.entries:
+        found |= entry.get("texts", {})
+    if missing := [name for name in names if name not in found]:
+        raise StoreError(f"{stored.folder}: {', '.join(missing)} cannot be mended, because the manifest does not hold its text. Run it again.")
+    return {name: found[name] for name in names}
+
+
+def _compute(run: Run, request: Request, jobs: list[Job], executor: Executor) -> None:
+    journal = RunJournal(request, run)
+    for job, result in executor.each(Work(request, keeps=False, ends=request.keep_final), iter(jobs), Line()):
+        if isinstance(result, Failed):
+            raise BlockError(f"Block {job.block} of variant {job.variant} could not be computed again:\n{result.why}")
+        journal.commit(job.variant, job.block, result)
+
+
+def _tell_how_far(run: Run, request: Request, with_results: bool) -> None:
+    """The end of a repair of a run that is not complete: its statistics are those of the blocks that are there."""
+    journal = RunJournal(request, run)
+    if not with_results or not journal.places:
+        run.finish("interrupted")
+        return
+    result = perform(request, progress=False, journal=journal, executor=_Nobody(), deadline=0.0)
+    keep_result(run, result, origin_of(run.stored))
+
+
+class _Nobody:
+    """An executor that runs nothing."""
+
+    elsewhere = False
+
+    def each(self, work: Any, jobs: Any, line: Any) -> Generator:
+        del work, jobs, line
+        yield from ()

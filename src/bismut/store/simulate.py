@@ -1,0 +1,167 @@
+"""Many trajectories, observed on the fly.
+
+Trajectories are cut into blocks of a fixed size; a block is one compiled program that advances all its trajectories together while watchers look on,
+so memory does not grow with steps. Summaries of blocks are merged in block order: a run is reproducible bit for bit, and no trajectory knows of the
+others. Only the final states grow with the number of trajectories, and only if they are wanted.
+
+With a folder to be kept in, blocks are committed as they end, and a run that is there is gone on with: the same call, made again after a crash, takes
+up where the first one was.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bismut.ensembles import Observable, Request, Result, Watcher, perform, plan, request
+from bismut.ensembles.checks import check_process
+from bismut.errors import StoreError
+from bismut.mechanics import Scheme
+from bismut.noise import Wiener
+from bismut.store.claim import claim
+from bismut.store.going_on import asked_of_request, compare, take_up
+from bismut.store.journal import RunJournal
+from bismut.store.keeping import carry_out_kept, deadline_after
+from bismut.store.layout import PROVENANCE
+from bismut.store.manifest import MANIFEST, plain_json
+from bismut.store.origin import origin
+from bismut.store.reading import open_run
+from bismut.store.repairing import repair
+from bismut.store.run import committed
+from bismut.store.verifying import verify_data
+
+
+def simulate(
+    scheme: Scheme,
+    start: Any = None,
+    *,
+    step: float | None = None,
+    steps: int,
+    trajectories: int | None = None,
+    seed: int | None = None,
+    observe: Mapping[str, Callable | Observable | Watcher] | None = None,
+    every: int | None = None,
+    burn_in: int = 0,
+    until: Mapping[str, float] | None = None,
+    sweep: Mapping[str, Any] | None = None,
+    path: Wiener | None = None,
+    t0: float | None = None,
+    on_failure: str = "exclude",
+    block: int | None = None,
+    mode: str = "auto",
+    devices: int | None = None,
+    keep_final: bool = True,
+    first_trajectory: int = 0,
+    continue_from: Result | None = None,
+    store: str | Path | None = None,
+    extend: bool = False,
+    force: bool = False,
+    max_time: float | None = None,
+    executor: Any = None,
+    progress: bool | None = None,
+    dry_run: bool = False,
+) -> Any:
+    """Run trajectories and observe them; returns a Result.
+
+    start       from scheme.start(...): one state, one for each trajectory, or random momenta
+    step        the time step h
+    steps       how many, after the burn-in
+    seed        of the noise; a run is a function of it
+    observe     names, each with a function of a State, or of a State and t (`energy`, `temperature`, `momentum(name)` or your own), or an observer
+                (`histogram`, `time_average`, `autocorrelation`, `section`, ... or your own `Observer`)
+    every       steps between looks; about a hundred by default. Functions are also recorded at the start and at the end
+    burn_in     steps made before anybody looks
+    until       names and standard errors: trajectories are added, up to `trajectories`, until each named error is small enough, and at least 30
+    sweep       names of parameters and their values: extra first axes of every result, all run by one program and on the same noise
+    path        a Wiener path instead of a seed: refined, shifted or bounded
+    t0          the time at the start, where something depends on it
+    on_failure  "exclude" leaves failed trajectories out from the failing step on and reports them; "raise" raises at the end
+    block       trajectories advanced together, chosen by the size of the step if not given
+    mode        the engine: "native" (machine code over trajectories), "xla", or "auto": native where it can
+    devices     how many local devices share the work; all of them if not given
+    keep_final  whether the last states are kept
+    first_trajectory  the number of the first one: a part of a run, to be put together with `merge`
+    continue_from     a result to go on from, instead of start, step, trajectories, seed and t0: on the same noise, at the time it ended
+    store       a folder to keep the run in, block by block; if it holds this run already, that is gone on with, and returned if it is complete
+    extend      whether the run in the folder may have fewer steps or trajectories: it is given the rest
+    force       go on with it although software, machine or functions are not known to be the same; that is written down
+    max_time    seconds after which the run is interrupted
+    executor    who runs blocks: `Threads(2)` of this process (by default as many as there are cores), `Processes(2)`, or a cluster, `Dask(...)`; the
+                result is the same to the bit
+    progress    whether a bar is shown; on a terminal if not given
+    dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
+    """
+    check_process()
+    asked = request(
+        scheme,
+        start,
+        step=step,
+        steps=steps,
+        trajectories=trajectories,
+        seed=seed,
+        observe=observe,
+        every=every,
+        burn_in=burn_in,
+        until=until,
+        sweep=sweep,
+        path=path,
+        t0=t0,
+        on_failure=on_failure,
+        block=block,
+        mode=mode,
+        devices=devices,
+        keep_final=keep_final,
+        first_trajectory=first_trajectory,
+        continue_from=continue_from,
+    )
+    deadline = deadline_after(max_time)
+    if store is None or dry_run:
+        return perform(asked, executor=executor, progress=progress, dry_run=dry_run, deadline=deadline)
+    return kept(Path(store), asked, extend=extend, force=force, executor=executor, progress=progress, deadline=deadline)
+
+
+def kept(
+    path: Path, asked: Request, *, extend: bool, force: bool, executor: Any = None, progress: bool | None = None, deadline: float | None = None
+) -> Result:
+    """The result of a request that is kept in a folder: begun, gone on with, or only read."""
+    command = shlex.join(sys.argv)
+    if not _is_there(path):
+        made = plain_json(origin(asked, command), indent=1) + "\n"
+        run = claim(path, {PROVENANCE: made}, asked=asked_of_request(asked), need=plan(asked).disk)
+    else:
+        _mended(path, asked, command, extend, force, progress)
+        stored = open_run(path)
+        overridden = compare(stored, asked, extend=extend, force=force)
+        journal = RunJournal(asked, stored)
+        if stored.state == "complete" and stored.asked == asked_of_request(asked) and not overridden:
+            if progress is not False:
+                print(f"bismut: {path} is complete; nothing is computed.", file=sys.stderr)
+            return perform(asked, progress=False, journal=journal)
+        run = take_up(path, asked, command=command, extend=extend, force=force)
+    with run:
+        found = carry_out_kept(run, asked, executor=executor, progress=progress, deadline=deadline)
+    if found.problem:
+        warnings.warn(
+            f"{found.problem} The result is kept in {found.folder} instead." if found.folder else found.problem, RuntimeWarning, stacklevel=3
+        )
+    return found.result
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a folder holds a run of which something is committed."""
+    return (path / MANIFEST).is_file() and committed(open_run(path).manifest)
+
+
+def _mended(path: Path, asked: Request, command: str, extend: bool, force: bool, progress: bool | None) -> None:
+    """Recompute what is damaged, and say so."""
+    damaged = verify_data(path).corrupt
+    if not damaged:
+        return
+    if extend:
+        raise StoreError(f"{path} is damaged in {', '.join(damaged)}. Without extend=True, simulate recomputes that; then it can be extended.")
+    warnings.warn(f"{path} is damaged, and mended: {'; '.join(word for words in damaged.values() for word in words)}", RuntimeWarning, stacklevel=4)
+    repair(path, lambda stored: asked, command=command, force=force, progress=progress)

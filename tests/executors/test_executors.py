@@ -1,0 +1,138 @@
+"""every job is done exactly once, whoever dies, hangs or fails on the way
+
+Real processes, real SIGKILLs and SIGSTOPs; the work is without JAX, so that a worker is there in a moment.
+"""
+
+import os
+import signal
+import time
+
+import pytest
+
+from bismut.errors import ProcessError
+from bismut.executors import Dask, Failed, Line, Processes, Threads
+from tests.executors.works import Errand
+
+JOBS = range(6)
+
+
+@pytest.fixture(scope="module")
+def processes():
+    with Processes(2, patience=3) as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Dask("local:2", patience=3) as executor:
+        yield executor
+
+
+@pytest.fixture(params=["threads", "processes", "cluster"])
+def executor(request):
+    return Threads(2) if request.param == "threads" else request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["processes", "cluster"])
+def elsewhere(request):
+    return request.getfixturevalue(request.param)
+
+
+def squares(found):
+    return {number: number**2 for number in JOBS} == dict(found)
+
+
+def test_every_job_is_done_once_and_heard_of(executor, tmp_path):
+    work, heard = Errand(str(tmp_path)), []
+    assert squares(executor.each(work, JOBS, Line(tell=heard.append)))
+    assert work.begun() == dict.fromkeys(JOBS, 1)
+    assert set(heard) <= set(JOBS)
+    assert executor is not Threads or sorted(heard) == list(JOBS)
+
+
+def test_a_worker_that_dies_or_hangs_costs_its_job_once_more(elsewhere, tmp_path):
+    for trouble in ("die", "hang"):
+        folder = tmp_path / trouble
+        folder.mkdir()
+        work = Errand(str(folder), trouble)
+        assert squares(elsewhere.each(work, JOBS, Line())), trouble
+        begun = work.begun()
+        assert begun.pop(work.where) == 2
+        unfetched = 1 if isinstance(elsewhere, Dask) else 0  # of a cluster, what its worker had done and nobody had fetched yet
+        assert sum(begun.values()) <= len(begun) + unfetched
+
+
+def test_a_job_that_always_fails_is_tried_some_times_and_the_others_are_done(executor, tmp_path):
+    work = Errand(str(tmp_path), "raise", always=True)
+    found = dict(executor.each(work, JOBS, Line()))
+    failed = found.pop(work.where)
+    assert isinstance(failed, Failed)
+    assert "number 1 is not for me" in failed.why
+    assert "Traceback" in failed.why
+    tries = 1 if isinstance(executor, Threads) else 3
+    assert failed.attempts == tries == work.begun()[work.where]
+    assert found == {number: number**2 for number in JOBS if number != work.where}
+
+
+def test_a_job_that_always_kills_its_worker_is_given_up(processes, tmp_path):
+    work = Errand(str(tmp_path), "die", always=True)
+    found = dict(processes.each(work, JOBS, Line()))
+    assert "signal 9" in found[work.where].why
+    assert len(found) == len(JOBS)
+
+
+def test_few_jobs_are_begun_ahead_and_those_who_are_told_stop(executor, tmp_path):
+    drawn, found = [], []
+
+    def jobs():
+        for number in range(1000):
+            drawn.append(number)
+            yield number
+
+    work = Errand(str(tmp_path), seconds=0.05)
+    for job, value in executor.each(work, jobs(), Line(lambda: len(found) >= 4)):
+        found.append((job, value))
+        assert len(drawn) - len(found) <= 5
+    assert {value for _, value in found} <= {job**2 for job, _ in found} | {"stopped"}
+    assert len(found) <= 4 + 5, "it ended"
+
+
+def test_whoever_is_at_work_when_nobody_waits_any_more_is_ended(processes, tmp_path):
+    work = Errand(str(tmp_path), "hang", where=0)
+    running = processes.each(work, [0, 1], Line())
+    assert next(running) == (1, 1)
+    running.close()
+    assert squares(processes.each(Errand(str(tmp_path)), JOBS, Line()))
+
+
+def test_work_that_cannot_be_opened_is_refused_at_once(elsewhere):
+    with pytest.raises(ProcessError, match=r"cannot take this work.*no such thing"):
+        list(elsewhere.each(Unopened(), JOBS, Line()))
+
+
+class Unopened:
+    def __call__(self, job, line):
+        raise AssertionError
+
+    def __reduce__(self):
+        return _open, ()
+
+
+def _open():
+    raise ImportError("no such thing")
+
+
+def test_results_that_were_taken_over_are_not_computed_again(cluster, tmp_path):
+    """A worker dies after its results were fetched, while others are still being computed."""
+    work = Errand(str(tmp_path), seconds=0.3)
+    found, killed = {}, None
+    for job, value in cluster.each(work, JOBS, Line()):
+        found[job] = value
+        if killed is None:
+            time.sleep(0.5)  # another one is under way
+            killed = int((tmp_path / str(job)).read_text())
+            os.kill(killed, signal.SIGKILL)
+    assert squares(found)
+    begun = work.begun()
+    assert sum(begun.values()) <= len(JOBS) + 2, "at most what it had begun, and what was there but not fetched"
+    assert begun[next(iter(found))] == 1

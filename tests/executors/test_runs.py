@@ -1,0 +1,134 @@
+"""a run on processes or on a cluster, whatever happens to its workers  =  the run on one thread, bit for bit
+
+Real workers with JAX, real SIGKILLs in the middle of a block. One cluster serves all tests, for a worker takes seconds to begin.
+"""
+
+import os
+import signal
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import bismut as bm
+from bismut.ensembles import carry_out, working
+from bismut.ensembles.journal import Memory
+from bismut.errors import BlockError, DomainError, ProcessError
+from bismut.executors import Dask, Processes, Threads
+from tests.ensembles.test_journal import FEW, asked, same
+
+RUN = {"observe": FEW, "trajectories": 40, "block": 4}
+BLOCKS = 10
+
+
+class Troubled:
+    """An executor whose workers note every block they begin, and one of which gets into trouble in the middle of a block."""
+
+    elsewhere = True
+
+    def __init__(self, inner, folder: Path, trouble: str = "", block: int = 3):
+        self.inner, self.folder, self.trouble, self.block = inner, folder, trouble, block
+
+    def each(self, work, jobs, line):
+        yield from self.inner.each(Noted(work, str(self.folder), self.trouble, self.block), jobs, line)
+
+    def begun(self) -> dict[int, int]:
+        return {int(file.name): len(file.read_text().split()) for file in self.folder.glob("[0-9]*")}
+
+    @property
+    def died(self) -> bool:
+        return (self.folder / "died").exists()
+
+
+class Noted:
+    def __init__(self, work, folder, trouble, block):
+        self.work, self.folder, self.trouble, self.block = work, folder, trouble, block
+
+    def __call__(self, job, line):
+        if job.begun is None:
+            with (Path(self.folder) / str(job.block)).open("a") as file:
+                file.write(f"{os.getpid()}\n")
+        died, chunks = Path(self.folder) / "died", []
+
+        def stopped():
+            chunks.append(1)
+            if job.block == self.block and len(chunks) == 3:
+                if self.trouble == "die" and not died.exists():
+                    died.touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if self.trouble == "raise":
+                    raise FloatingPointError("the third chunk is not for me")
+            return line.stopped()
+
+        return self.work(job, line._replace(stopped=stopped))
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Dask("local:2") as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return carry_out(asked(**RUN), executor=Threads(1))
+
+
+def test_two_workers_of_a_cluster_one_killed_in_the_middle_of_a_block(cluster, alone, tmp_path):
+    """The result is that of one thread, every block is committed once, and only what was lost is computed again."""
+    troubled, journal = Troubled(cluster, tmp_path, "die"), Memory()
+    same(carry_out(asked(**RUN), executor=troubled, journal=journal), alone)
+    begun = troubled.begun()
+    assert len(journal.blocks) == len(begun) == BLOCKS
+    assert begun[3] == 2
+    assert sum(begun.values()) <= BLOCKS + 2, "the block it was at, and at most one that nobody had fetched yet"
+
+
+def test_a_block_that_always_fails_is_named_the_others_are_kept_and_only_it_is_run_again(cluster, alone, tmp_path):
+    journal = Memory()
+    (tmp_path / "first").mkdir()
+    troubled = Troubled(cluster, tmp_path / "first", "raise")
+    with pytest.raises(BlockError, match=r"^block 3 could not be run. The others are kept(.|\n)*3 times(.|\n)*the third chunk is not for me"):
+        carry_out(asked(**RUN), executor=troubled, journal=journal)
+    assert sorted(journal.blocks) == [(0, block) for block in range(BLOCKS) if block != 3]
+    (tmp_path / "again").mkdir()
+    again = Troubled(cluster, tmp_path / "again")
+    same(carry_out(asked(**RUN), executor=again, journal=journal), alone)
+    assert again.begun() == {3: 1}
+
+
+def test_processes_take_lambdas_sweeps_and_blocks_in_turns(monkeypatch, tmp_path):
+    """Blocks come back after every chunk and go on somewhere else, one worker dies, and `until` stops where it stops on one thread."""
+    monkeypatch.setattr(working, "TURN", 0.0)
+    scale = np.array([1.5])
+    observe = FEW | {"own": lambda state: scale[0] * state.q[0] ** 3}
+    settings = {"observe": observe, "sweep": {"k": [0.5, 2.0]}, "until": {"energy": 0.1}, "trajectories": 60, "block": 4, "burn_in": 20}
+    with Processes(2) as processes:
+        troubled = Troubled(processes, tmp_path, "die", block=1)
+        found = carry_out(asked(**settings), executor=troubled)
+    monkeypatch.undo()
+    whole = carry_out(asked(**settings), executor=Threads(1))
+    same(found, whole)
+    assert found.trajectories_run == whole.trajectories_run == [32, 44]
+    assert troubled.died
+
+
+def test_a_worker_with_other_software_is_refused(monkeypatch):
+    """Not the same numbers, but a refusal with the difference."""
+    made = working.computes()
+    monkeypatch.setattr(working, "computes", lambda: made | {"versions": made["versions"] | {"jax": "0.0.1"}})
+    work = working.Work(asked(**RUN), keeps=False, ends=False)
+    make, given = work.__reduce__()
+    monkeypatch.undo()
+    with pytest.raises(ProcessError, match=rf"jax {jax.__version__} instead of 0.0.1"):
+        make(*given)
+
+
+def test_simulate_takes_executors_and_nothing_else(cluster, alone):
+    scheme = asked(**RUN).scheme
+    start = scheme.start(np.ones(1), velocity=np.zeros(1))
+    run = {"step": 0.05, "steps": 90, "seed": 2, "every": 20} | RUN
+    same(bm.simulate(scheme, start, executor=cluster, **run), alone)
+    with pytest.raises(DomainError, match=r"Threads\(n\), Processes\(n\) or Dask"):
+        bm.simulate(scheme, start, executor=2, **run)
