@@ -19,7 +19,7 @@ from bismut.engines.native import control, elementwise, indexing, linear, reduci
 from bismut.engines.native.batches import PADDED, Columns, Lines, copy, room
 from bismut.engines.native.lists import Room, was_checked
 from bismut.engines.native.loops import crowded, operations, write_advance, write_begin, write_watch
-from bismut.engines.native.neighbours import Neighbours
+from bismut.engines.native.neighbours import Facts
 from bismut.engines.native.target import Machine, fuses, processor
 from bismut.engines.native.tracing import Jaxprs, trace
 from bismut.engines.native.walk import Refused, unknown
@@ -54,7 +54,7 @@ class Native:
         written = self._written(task)
         if isinstance(written, str) or not written.across:
             return "one machine loop over trajectories", PADDED
-        lists = {near.words for *_, lists in written.needs.values() for near in lists}
+        lists = {facts.words for *_, lists in written.needs.values() for facts in lists}
         return f"one machine loop over bodies, near ones from a cell list ({'; '.join(sorted(lists))})", 1
 
     def compile(self, task: Task) -> NativeProgram:
@@ -75,7 +75,7 @@ class Written(NamedTuple):
     """A task as code that is not yet compiled; how many bytes of workspace, entries of the table and lists of neighbours each function wants."""
 
     text: str
-    needs: dict[str, tuple[int, int, list[Neighbours]]]
+    needs: dict[str, tuple[int, int, list[Facts]]]
     jaxprs: Jaxprs
     width: int
     across: bool
@@ -103,9 +103,8 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
         ]
     except Refused as reason:
         return f"there is no machine code for {reason}"
-    return Written(
-        str(module), {frame.function.name: (frame.size, frame.entries, list(frame.lists.values())) for frame in frames}, jaxprs, width, across
-    )
+    needs = {frame.function.name: (frame.size, frame.entries, [near.facts for near in frame.lists.values()]) for frame in frames}
+    return Written(str(module), needs, jaxprs, width, across)
 
 
 class NativeProgram:
@@ -115,7 +114,7 @@ class NativeProgram:
         self.jaxprs, self.dtype, self.batches = written.jaxprs, np.dtype(task.dtype), (Lines if written.across else Columns)(written.width)
         machine = Machine(written.text)
         self._functions = {name: (machine.function(name, ctypes.c_void_p), *needs) for name, needs in written.needs.items()}
-        self._rooms = {name: [Room(near) for near in lists] for name, (_, _, lists) in written.needs.items()}
+        self._rooms = {name: [Room(facts) for facts in lists] for name, (_, _, lists) in written.needs.items()}
         self._unchecked = True  # a list of neighbours is checked once after a beginning
         self._state_tree = jax.tree.structure(task.example)
 

@@ -14,7 +14,7 @@ lists ascend, and nobody sorts. They are filled up to multiples of the width wit
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -36,6 +36,19 @@ _SLACK = {"f": 1e-4, "d": 1e-7}  # of a length: more than rounding does to a dis
 FULL, WRONG, DONE = 0, 1, 2  # what a list reports: the room that it wants, whether it missed a pair, whether it was checked
 
 
+class Facts(NamedTuple):
+    """What is to be known of a list once it is written: how many bodies, lanes, and how far it reaches."""
+
+    bodies: int
+    width: int
+    cutoff: float
+    skin: float
+
+    @property
+    def words(self) -> str:
+        return f"cutoff {self.cutoff:g}, skin {self.skin:g}"
+
+
 class Neighbours:
     """The list of one function, for one number of bodies and one reach.
 
@@ -44,7 +57,8 @@ class Neighbours:
 
     def __init__(self, frame: Frame, count: int, reach: Reach, dtype: Any):
         self.frame, self.count, self.dtype, width = frame, count, np.dtype(dtype), frame.width
-        slack, self.skin, self._cutoff = 1 + _SLACK[self.dtype.char], SKIN * reach.cutoff, reach.cutoff
+        slack, self.skin = 1 + _SLACK[self.dtype.char], SKIN * reach.cutoff
+        self.facts = Facts(count, width, reach.cutoff, self.skin)
         self.near, self.far, self.sides = reach.cutoff * slack, (reach.cutoff * slack + self.skin) * slack, reach.box
         self._found, self._list = Words(frame.pointer()), Words(frame.pointer())
         self._room, self._report, self._asked = frame.entry(), frame.pointer(), frame.entry()
@@ -54,10 +68,6 @@ class Neighbours:
         room, size = frame.room(count * len(reach.box) * self.dtype.itemsize, shared=True), self.dtype.itemsize
         self._before = Stored(frame.workspace, (count, len(reach.box)), dtype, SAME, owner=room, start=room.offset // size, plain=True)
         self._made = frame.flag()
-
-    @property
-    def words(self) -> str:
-        return f"cutoff {self._cutoff:g}, skin {self.skin:g}"
 
     # Keeping the list.
 
