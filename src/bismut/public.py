@@ -1,6 +1,16 @@
 """Every public name, gathered from the rooms; `import bismut` offers them and reads this file when the first of them is asked for."""
 
-from bismut.actions import Action, Discrete, Midpoint, VariationalEuler, Verlet
+from bismut.actions import (
+    Action,
+    Discrete,
+    DiscreteHamiltonian,
+    HamiltonianEuler,
+    HamiltonianMidpoint,
+    HamiltonianVerlet,
+    Midpoint,
+    VariationalEuler,
+    Verlet,
+)
 from bismut.ensembles import (
     Observer,
     Plan,
@@ -62,6 +72,7 @@ from bismut.mechanics import (
     gay_berne,
     gravity,
     harmonic_trap,
+    in_space,
     left_rotation,
     left_rotations,
     mechanical,
@@ -85,7 +96,7 @@ from bismut.mechanics import (
     uniform_field,
     with_forces,
 )
-from bismut.noise import Wiener
+from bismut.noise import FractionalBrownian, Jumps, OrnsteinUhlenbeck, Path, Recorded, Wiener
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
 from bismut.store import load, save, simulate
 
@@ -106,21 +117,30 @@ __all__ = [
     "Claims",
     "Dask",
     "Discrete",
+    "DiscreteHamiltonian",
     "Euclidean",
     "EulerMaruyama",
+    "FractionalBrownian",
     "Group",
+    "HamiltonianEuler",
+    "HamiltonianMidpoint",
+    "HamiltonianVerlet",
     "ImplicitEulerMaruyama",
+    "Jumps",
     "Langevin",
     "Metropolised",
     "Midpoint",
     "Noise",
     "Observer",
+    "OrnsteinUhlenbeck",
+    "Path",
     "Placed",
     "Plan",
     "Potential",
     "Power",
     "Processes",
     "Product",
+    "Recorded",
     "Reduced",
     "Result",
     "RungeKutta4",
@@ -154,6 +174,7 @@ __all__ = [
     "harmonic_trap",
     "heat",
     "histogram",
+    "in_space",
     "integrator_error",
     "kinetic_energy",
     "left_rotation",

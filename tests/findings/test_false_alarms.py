@@ -56,7 +56,7 @@ def test_every_kind_of_finding_alone(reports):
             if finding.alarm is not None:
                 count[finding.law] = count.get(finding.law, 0) + (finding.alarm < 0.05)
     print(count)
-    assert len(count) == 7
+    assert len(count) == 8
     assert max(count.values()) <= stats.binom.isf(1e-4, REPORTS, 0.05)
 
 

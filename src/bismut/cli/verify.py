@@ -33,6 +33,7 @@ def verify(
     quick: Annotated[bool, typer.Option("--quick", help="structure and consistency alone: no orders, no engines, no sampling")] = False,
     picture: Annotated[Path | None, typer.Option("--figure", metavar="FILE", help="draw the report on one page")] = None,
     everything: Annotated[bool, typer.Option("--all", help=f"the whole gallery; writes {PAGE}")] = False,
+    own: Annotated[bool, typer.Option("--own", help="with --all: each system with its own scheme alone")] = False,
     peers: Annotated[bool, typer.Option("--peers", help="judge diffrax, jax-md and OpenMM, if they are installed, beside bismut")] = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=f"where --all writes its page [{PAGE}]")] = None,
     data: Annotated[bool, typer.Option("--data", help="of a run's folder: compare every committed file with its checksum instead")] = False,
@@ -56,7 +57,7 @@ def verify(
     if sum([what is not None, everything, peers]) != 1:
         raise BismutError("verify wants one of: a name, a file or a folder; --all; --peers. `bismut list` shows the names.")
     if everything:
-        _everything(out or PAGE, budget, quick, as_json)
+        _everything(out or PAGE, budget, quick, own, as_json)
         return
     if peers:
         _peers(budget, as_json)
@@ -135,14 +136,14 @@ def _show(report: Any, as_json: bool) -> None:
         print(report)
 
 
-def _everything(page: Path, budget: str, quick: bool, as_json: bool) -> None:
+def _everything(page: Path, budget: str, quick: bool, own: bool, as_json: bool) -> None:
     """Every system of the gallery with its own scheme and with each other one that takes it; the page, and a line for each."""
     import sys
 
     from bismut.cli.runs.measured import catalogue, page_of
 
     reports = {}
-    for name, report in catalogue(budget="0" if quick else budget, order=not quick):
+    for name, report in catalogue(budget="0" if quick else budget, order=not quick, own=own):
         reports[name] = report
         print(f"{report.verdict.value:10} {name}: {report.headline}", file=sys.stderr if as_json else sys.stdout, flush=True)
     page.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Judgement: is it symplectic, does it conserve, how fast does it converge."""
 
 from bismut.findings.advice import Advice, advise_step
+from bismut.findings.certificate import certify
 from bismut.findings.explain import explain
 from bismut.findings.finding import Finding, Verdict
 from bismut.findings.handwritten import verify_step
@@ -17,6 +18,7 @@ __all__ = [
     "Report",
     "Verdict",
     "advise_step",
+    "certify",
     "check_space",
     "convergence",
     "distance",

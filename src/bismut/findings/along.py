@@ -28,7 +28,7 @@ _CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compilin
 
 def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Finding]:
     """Symplectic form and phase volume."""
-    system, claims = scheme.system, scheme.claims
+    system, claims = scheme.system, scheme.promised
     h = jnp.asarray(step, system.dtype)
 
     def structure(state: State):
@@ -36,7 +36,7 @@ def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Fi
         return step_structure(scheme, state, h, 3 * path.increment(words(0), words(0), scheme.channels, h, system.dtype))
 
     defect, volume, scale = map(float, jax.jit(structure, compiler_options=_CHEAP)(state))
-    claimed = claims.symplectic and not system.forced
+    claimed = claims.symplectic and not scheme.forced
     limit = 5e4 * float(np.finfo(system.dtype).eps) * scale
     return [at_most("symplectic defect", defect, limit, claimed, "max |TᵀΩT − Ω| of one step"), _volume(scheme, volume, step, limit, claimed)]
 
@@ -49,9 +49,9 @@ def along(scheme: Scheme, run: Trajectory, path: Wiener, step: float) -> list[Fi
     """Momentum maps, constraints, group membership, stationarity and the solve, along a path."""
     system = scheme.system
     eps = float(np.finfo(system.dtype).eps)
-    findings = _momentum_maps(scheme, run.states, scheme.claims.momentum_maps and not system.forced)
+    findings = _momentum_maps(scheme, run.states, scheme.promised.momentum_maps and (system.forced or not scheme.forced))
     if system.constraints:
-        findings += _constraints(scheme, run.states, eps)
+        findings += _constraints(scheme, run, eps)
     if type(system.space).violation is not Space.violation and np.isfinite(np.asarray(jax.tree.leaves(run.states.p)[0])).all():
         findings.append(_on_the_space(system.space, run.states.q, eps))
     if isinstance(scheme, Action):
@@ -81,15 +81,16 @@ def _momentum_maps(scheme: Scheme, states: State, claimed: bool) -> list[Finding
     system = scheme.system
     if not system.symmetries:
         return [not_measured("momentum maps", "the system names no symmetries")] if claimed else []
-    if not system.has_lagrangian:
+    if not system.moves:
         return [not_measured("momentum maps", "without a Lagrangian nobody can say whether a symmetry is one")]
     return noether(scheme, states, claimed)
 
 
-def _constraints(scheme: Scheme, states: State, eps: float) -> list[Finding]:
-    """g(q) and its rate along a trajectory."""
-    system = scheme.system
-    off = jax.jit(jax.vmap(lambda s: (system.constraint(s.q), rate(system, s.q, system.velocity(s.q, s.p)))))(states)
+def _constraints(scheme: Scheme, run: Trajectory, eps: float) -> list[Finding]:
+    """g(q, t) and its rate along a trajectory."""
+    system, states = scheme.system, run.states
+    held = lambda s, t: (system.constraint(s.q, t), rate(system, s.q, system.velocity(s.q, s.p, t), t))
+    off = jax.jit(jax.vmap(held))(states, run.times)
     size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves((states.q, states.p)))
     laws = (("constraints", "largest |g(q)|"), ("rate of constraints", "largest |G v|"))
     return [
@@ -100,19 +101,18 @@ def _constraints(scheme: Scheme, states: State, eps: float) -> list[Finding]:
 
 def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: float) -> Finding:
     h = jnp.asarray(step, scheme.system.dtype)
-    if scheme.explicit_force and scheme.system.forced:
-        return not_measured("action stationary", "an explicit force sees the momentum, which a path of points does not show")
     size = 1.0 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(states.p))
 
-    def slope_of(q):
-        return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype))
+    def slope_of(q, p):
+        return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype), p=p)
 
-    slopes = np.asarray(jax.jit(slope_of, compiler_options=_CHEAP)(states.q))
+    slopes = np.asarray(jax.jit(slope_of, compiler_options=_CHEAP)(states.q, states.p))
     if scheme.system.constraints:
         inner = jax.tree.map(lambda leaf: leaf[1:-1], states.q)
-        slopes = _tangential(slopes, np.asarray(jax.jit(jax.vmap(lambda q: jacobian(scheme.system, q)))(inner)))
-    slope = float(np.abs(slopes).max())
-    return at_most("action stationary", slope, 1e3 * eps * size / step, True, "largest |d𝔊| along a computed path")
+        normals = jax.vmap(lambda q, t: jacobian(scheme.system, q, t))
+        slopes = _tangential(slopes, np.asarray(jax.jit(normals)(inner, h * jnp.arange(1, _STEPS))))
+    slope, summed = float(np.abs(slopes).max()), "|d𝔊 + work of forces|" if scheme.forced else "|d𝔊|"
+    return at_most("action stationary", slope, 1e3 * eps * size / step, True, f"largest {summed} along a computed path")
 
 
 def _tangential(slopes: np.ndarray, G: np.ndarray) -> np.ndarray:

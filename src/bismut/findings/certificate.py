@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import jax
@@ -36,7 +37,7 @@ from bismut.spaces import Space
 
 SHARE = 0.05  # of the run's time
 # Seconds that parts take at least: a part is measured if its share of the run pays for it.
-_STATES, _STRUCTURE, _INTEGRITY = 0.4, 6.0, 20.0
+_STATES, _STRUCTURE, _INTEGRITY = 1.0, 8.0, 20.0
 _SETTLED = 8.0  # relaxation times after which last states count as samples
 
 
@@ -61,14 +62,14 @@ def certify(result: Result, seconds: float, tolerance: float = 0.02) -> Report:
             findings.extend(measure())
             left -= time.monotonic() - clock
 
-    state = _first(request)
+    first = cache(lambda: _first(request))
     has_bath = scheme.system.has_lagrangian and bath_of_quickly(scheme)
     if has_bath:
-        part(_STATES, ("temperature",), lambda: _thermal(scheme, state, result, tolerance))
+        part(_STATES, ("temperature",), lambda: _thermal(scheme, first(), result, tolerance))
     if scheme.system.constraints:
         part(_STATES, ("constraints",), lambda: [_constraints(scheme, result)])
-    part(_STRUCTURE, ("structure",), lambda: _structure(scheme, state, request))
-    part(_INTEGRITY, ("integrity",), lambda: integrity(scheme, state, step=request.step, seed=request.path.seed_number))
+    part(_STRUCTURE, ("structure",), lambda: _structure(scheme, first(), request))
+    part(_INTEGRITY, ("integrity",), lambda: integrity(scheme, first(), step=request.step, seed=request.path.seed_number))
     subject = f"{scheme.title} on {scheme.space}"
     return Report(subject, request.step, judged(findings), ALARM, request.path.seed_number, time.monotonic() - begun)
 

@@ -16,10 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bismut.ensembles.checks import chosen_path
 from bismut.errors import DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Wiener
+from bismut.noise import Path
 from bismut.programs import compiled
 from bismut.spaces import Space
 
@@ -45,10 +46,10 @@ def final_states(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m
     return jax.vmap(lambda increments: kernel.walk(scheme, start, h, increments, steps))(dW)
 
 
-def fine_increments(scheme: Scheme, path: Wiener, h: float, steps: int, trajectories: int) -> np.ndarray:
+def fine_increments(scheme: Scheme, path: Path, h: float, steps: int, trajectories: int) -> np.ndarray:
     """ΔW of all steps of all trajectories."""
-    system = scheme.system
-    return np.moveaxis(np.asarray(path.increments(np.arange(trajectories), steps, scheme.channels, h, system.dtype)), 0, 1)
+    dtype, numbers = scheme.system.dtype, np.arange(trajectories)
+    return np.moveaxis(np.asarray(path.increments(numbers, steps, scheme.channels, h, dtype, clipped=scheme.clipped)), 0, 1)
 
 
 def coarsened(dW: np.ndarray, n: int) -> np.ndarray:
@@ -70,14 +71,17 @@ def convergence(
     trajectories: int = 1,
     seed: int = 0,
     noise: float = 1.0,
+    path: Path | None = None,
 ) -> Convergence:
     """Errors of a scheme with `levels` steps up to a time against a reference with `finest` steps, on one Brownian path.
 
-    `finest` must be a multiple of every level; `noise` scales the increments, 0 switches them off.
+    `finest` must be a multiple of every level; `noise` scales the increments, 0 switches them off; a `path` other than Wiener(seed) is looked at with
+    the finest step.
     """
     if any(finest % n for n in levels):
         raise DomainError(f"finest = {finest} must be a multiple of every level in {tuple(levels)}.")
-    dW = noise * fine_increments(scheme, Wiener(seed), time / finest, finest, trajectories)
+    path = chosen_path(None if path is not None else seed, path, scheme, step=time / finest, steps=finest, trajectories=trajectories)
+    dW = noise * fine_increments(scheme, path, time / finest, finest, trajectories)
 
     def run(s: Scheme, n: int) -> State:
         return final_states(s, start, jnp.asarray(time / n, s.system.dtype), jnp.asarray(coarsened(dW, n)[..., : s.channels]), jnp.asarray(n))

@@ -23,14 +23,14 @@ def orders(scheme: Scheme, state: State, step: float, seed: int, *, wanted: bool
     claims = scheme.claims
     if claims.order is None:
         return []
-    if not scheme.system.has_lagrangian:
+    if not scheme.system.moves:
         return [not_measured("orders", "without a Lagrangian no other method can be the reference")]
     return _measured(scheme, state, step, seed) if wanted else [not_measured("orders", "order=False")]
 
 
 def _measured(scheme: Scheme, state: State, step: float, seed: int) -> list[Finding]:
     # A scheme cannot have noise and no noise at once: with all normals zero, a bath is plain friction.
-    system, claims = scheme.damped if isinstance(scheme, Langevin) else scheme.system, scheme.claims
+    system, claims = scheme.damped if isinstance(scheme, Langevin) else scheme.system, scheme.promised
     reference = Verlet(system) if system.constraints else RungeKutta4(system)
     # The same shapes for both measurements, so that each scheme is compiled once.
     common = {"time": 16 * step, "levels": (16, 32, 64), "seed": seed, "finest": FINEST, "trajectories": TRAJECTORIES}

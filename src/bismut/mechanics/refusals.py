@@ -38,14 +38,58 @@ def count(system: System, name: str, function: Law | None, without: int, wanted:
     )
 
 
-def _shape_of(system: System, function: Law, *arguments):
+def count_forces(system: System) -> int:
+    """How many random forces there are: the first axis of the covectors, which all arrays share."""
+    if system._random_force is None:
+        return 0
+    q, v = system.space.origin(system.dtype), system.space.zero(system.dtype)
+    got, want = _returned(system, system._random_force, q, v), jax.eval_shape(lambda: v)
+    shapes = lambda tree: jax.tree.map(lambda leaf: tuple(jnp.shape(leaf)), tree)
+    leaves = jax.tree.leaves(got)
+    m = leaves[0].shape[0] if leaves and getattr(leaves[0], "ndim", 0) else None
+    if m is None or shapes(got) != jax.tree.map(lambda leaf: (m, *leaf.shape), want):
+        wanted = jax.tree.map(lambda leaf: ("m", *leaf.shape), want)
+        raise ShapeError(
+            f"random_force must return covectors shaped like a velocity with one more axis in front, one per Wiener process, {wanted}, "
+            f"but {shapes(got)} came. Write jnp.stack([F_1, F_2, ...])."
+        )
+    return m
+
+
+def count_hamiltonians(system: System) -> int:
+    """How many noise Hamiltonians there are."""
+    q, p = system.space.origin(system.dtype), system.space.zero(system.dtype)
+    if system._hamiltonian is not None and system._lagrangian is not None:
+        raise BismutError("A system moves by a Lagrangian or by a Hamiltonian, but both came. Leave one of them away.")
+    if system._hamiltonian is not None:
+        shape = _shape_of(system, system._hamiltonian, q, p)
+        if shape != ():
+            came = f"shape {shape}" if isinstance(shape, tuple) else shape
+            raise ShapeError(f"hamiltonian must return one number, but it returned {came}. Sum over components: p @ p, jnp.sum(...).")
+    if system._noise_hamiltonian is None:
+        return 0
+    shape = _shape_of(system, system._noise_hamiltonian, q, p)
+    if isinstance(shape, tuple) and len(shape) == 1:
+        return shape[0]
+    came = f"shape {shape}" if isinstance(shape, tuple) else shape
+    raise ShapeError(
+        f"noise_hamiltonian must return one array (m,), one value H_j(q, p) per Wiener process, but it returned {came}. Write jnp.array([H_1, ...])."
+    )
+
+
+def _returned(system: System, function: Law, *arguments):
+    """What a function returns, in shapes."""
     try:
-        out = jax.eval_shape(lambda *a: system._call(function, *a, t=jnp.zeros((), system.dtype)), *arguments)
+        return jax.eval_shape(lambda *a: system._call(function, *a, t=jnp.zeros((), system.dtype)), *arguments)
     except BismutError:
         raise
     except Exception as problem:
         shapes = ", ".join(str(jax.tree.map(jnp.shape, a)) for a in arguments)
         raise ShapeError(f"{function.name} fails when called with arrays of shapes {shapes} on {system.space}: {why(problem)}.") from problem
+
+
+def _shape_of(system: System, function: Law, *arguments):
+    out = _returned(system, function, *arguments)
     return out.shape if hasattr(out, "shape") else f"a {type(out).__name__}"
 
 
@@ -60,13 +104,7 @@ def check(system: System) -> None:
         if shape != ():
             came = f"shape {shape}" if isinstance(shape, tuple) else shape
             raise ShapeError(f"{function.name} must return one number, but it returned {came}. Sum over components: v @ v, jnp.sum(...).")
-    if system._force is not None:
-        _shape_of(system, system._force, q, v)
-        got, want = (jax.tree.map(jnp.shape, tree) for tree in (jax.eval_shape(system.force, q, v), v))
-        if got != want:
-            raise ShapeError(f"force must return a covector shaped like a velocity {want}, but {got} came.")
-    if system._constraint is not None and "t" in system._constraint.wants:
-        raise BismutError("constraint names an argument t, but constraints that move are not supported: g must be a function of q.")
+    _check_forces(system, q, v)
     if system.constraints >= system.space.dim:
         raise BismutError(f"{system.constraints} constraints leave nothing to move on {system.space}, which has {system.space.dim} dimensions.")
     for name, symmetry in system._symmetries:
@@ -78,6 +116,19 @@ def check(system: System) -> None:
         raise BismutError("cells are for systems written as L = T − U. Use mechanical(...), which finds them, or give potential= as well.")
     if system._lagrangian is not None and system._cells is None and system.space.dim <= _LARGEST_PROBE:
         _check_regular(system)
+
+
+def _check_forces(system: System, q: Point, v: Velocity) -> None:
+    if system.in_phase_space and (system.forced or system.constraints):
+        raise BismutError(
+            "Forces and constraints are placed by actions, which know a velocity; a Hamiltonian in place of L, or noise that sees the momentum, "
+            "stands without them. Give L and noise(q), or leave them away."
+        )
+    if system._force is not None:
+        _shape_of(system, system._force, q, v)
+        got, want = (jax.tree.map(jnp.shape, tree) for tree in (jax.eval_shape(system.force, q, v), v))
+        if got != want:
+            raise ShapeError(f"force must return a covector shaped like a velocity {want}, but {got} came.")
 
 
 def _check_generator(system: System, name: str, generator: Callable, q: Point, v: Velocity):

@@ -3,7 +3,6 @@
 from bismut.store.arrays import Group, Labelled
 from bismut.store.claim import claim, claim_numbered
 from bismut.store.going_on import asked_of_request, compare, take_up
-from bismut.store.identity import identity
 from bismut.store.journal import RunJournal
 from bismut.store.keeping import KeptRun, carry_out_kept, deadline_after
 from bismut.store.origin import origin, source_hash, versions
@@ -36,7 +35,6 @@ __all__ = [
     "compare",
     "deadline_after",
     "gather",
-    "identity",
     "load",
     "merge_parts",
     "open_run",

@@ -66,7 +66,7 @@ def carry_out(run: Run, request: Request, *, deadline: float | None, as_json: bo
     folder = run.path
     try:
         with run:
-            kept = carry_out_kept(run, request, deadline=deadline, **more)
+            kept = carry_out_kept(run, request, deadline=deadline, certified=True, **more)
     except Interrupted as stopped:
         print(f"bismut: {_interrupted(folder, stopped.cause, model)}", file=sys.stderr)
         raise typer.Exit(CODES.get(stopped.cause, INTERRUPTED)) from None
@@ -101,10 +101,13 @@ def tell(kept: KeptRun, as_json: bool) -> None:
             "interrupted": outcome.cause,
             "seconds": kept.seconds,
             "computed": kept.computed,
+            "certificate": None if result.certificate is None else result.certificate.verdict.value,
             "observed": observed(result.observables),
         }
         print_json(told)
         return
     print(result)
+    if result.certificate is not None:
+        print(result.certificate.short()[0])
     if kept.folder is not None:
         print(f"\nkept in {kept.folder} ({kept.seconds:.1f} s).  bismut info {kept.folder}   bismut plot {kept.folder}")

@@ -25,14 +25,14 @@ _COLUMNS = {
 }
 
 
-def catalogue(*, budget: int | float | str, order: bool = True, seed: int = 0) -> Iterator[tuple[str, Report]]:
-    """A report for each system with its own scheme, and with each variational scheme that takes it."""
+def catalogue(*, budget: int | float | str, order: bool = True, own: bool = False, seed: int = 0) -> Iterator[tuple[str, Report]]:
+    """A report for each system with its own scheme, and unless `own` with each variational scheme that takes it."""
     for name, entry in entries().items():
         system = entry.build()
-        own = entry.scheme(system)
-        yield f"{name}, {own.title}", verify(own, entry.start(own), step=entry.step, seed=seed, budget=budget, order=order)
-        for kind in _SCHEMES:
-            if own.title == kind or isinstance(own, flows.Reduced):
+        chosen = entry.scheme(system)
+        yield f"{name}, {chosen.title}", verify(chosen, entry.start(chosen), step=entry.step, seed=seed, budget=budget, order=order)
+        for kind in () if own else _SCHEMES:
+            if chosen.title == kind or isinstance(chosen, flows.Reduced):
                 continue
             try:
                 scheme = getattr(actions, kind)(system)

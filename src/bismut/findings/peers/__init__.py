@@ -1,6 +1,6 @@
 """Other programs, judged by the same detectors on the same problems.
 
-    rigid bodies   (ℝ³ × SO(3)), moments 1, 2, 3, in a trap and a field, kT = 1, friction 1, h = 0.02
+    rigid bodies   (ℝ³ × SO(3)), moments 1, 2, 3, in a trap, turning freely, kT = 1, friction 1, h = 0.02
     a well         U = ½ x² + ¼ x⁴ for each of three coordinates, kT = 1, friction 1, h = 0.1
 
 Each adapter runs its program and hands over p_i v_i/kT, looks × independent copies × axes; all judgement is ours, and the same for everybody. None
@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bismut.findings.chance import ALARM, judged
-from bismut.findings.equilibrium import temperatures
+from bismut.findings.chance import ALARM, judged, mean_of, near
+from bismut.findings.equilibrium import GROUP, temperatures
 from bismut.findings.report import Report
 
 KT, FRICTION = 1.0, 1.0
@@ -59,5 +59,10 @@ def judge(budget: float = 10.0, tolerance: float = 0.02, only: tuple[str, ...] |
             continue
         run: Callable[[], Judged] = getattr(importlib.import_module(module), function)
         found = run()
-        reports[name] = Report(found.subject, found.step, judged(temperatures(found.axes, found.names, tolerance)), ALARM)
+        findings = temperatures(found.axes, found.names, tolerance)
+        for kind in ("translation", "rotation"):
+            if places := [i for i, axis in enumerate(found.names) if axis.startswith(kind)]:
+                mean = mean_of(found.axes[..., places].mean(-1))
+                findings.insert(1, near(f"temperature, {kind}", mean, 1.0, tolerance, "⟨p v⟩/kT, mean over its axes", group=GROUP))
+        reports[name] = Report(found.subject, found.step, judged(findings), ALARM)
     return reports, missing

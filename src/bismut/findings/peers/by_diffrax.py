@@ -10,7 +10,7 @@ import numpy as np
 
 from bismut.findings import peers
 
-_COPIES, _LOOKS = 1000, 24
+_COPIES, _LOOKS = 2000, 60
 
 
 def well() -> peers.Judged:

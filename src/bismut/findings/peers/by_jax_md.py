@@ -10,7 +10,7 @@ import numpy as np
 
 from bismut.findings import peers
 
-_COPIES, _LOOKS = 4000, 24
+_COPIES, _LOOKS = 4000, 60
 
 
 def bodies() -> peers.Judged:
@@ -18,10 +18,7 @@ def bodies() -> peers.Judged:
 
     _, shift = space.free()
 
-    def energy(body, **_):
-        turned = jax.vmap(rigid_body.quaternion_rotate, (0, None))(body.orientation, jnp.array([0.0, 0.0, 1.0]))
-        return 0.5 * jnp.sum(body.center**2) + jnp.sum(turned[:, 2])
-
+    energy = lambda body, **_: 0.5 * jnp.sum(body.center**2)
     friction = rigid_body.RigidBody(peers.FRICTION, peers.FRICTION)
     init, step = simulate.nvt_langevin(energy, shift, peers.BODY_STEP, peers.KT, gamma=friction, center_velocity=False)
     orientation = rigid_body.Quaternion(jnp.tile(jnp.array([1.0, 0.0, 0.0, 0.0]), (_COPIES, 1)))

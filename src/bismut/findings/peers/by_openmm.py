@@ -9,7 +9,7 @@ import numpy as np
 
 from bismut.findings import peers
 
-_COPIES, _LOOKS = 2000, 24
+_COPIES, _LOOKS = 3000, 60
 _R = 0.00831446261815324  # kJ/mol/K
 
 

@@ -14,12 +14,12 @@ from bismut.flows import Langevin
 from bismut.mechanics import State, mechanical
 from bismut.spaces import SO3, Euclidean
 
-_COPIES, _LOOKS = 4000, 24
+_COPIES, _LOOKS = 4000, 60
 
 
 def bodies() -> peers.Judged:
     """`Langevin` with BAOAB."""
-    system = mechanical(Euclidean(3) * SO3(), mass=(1.0, list(peers.INERTIA)), potential=lambda q: 0.5 * q[0] @ q[0] + q[1][2, 2])
+    system = mechanical(Euclidean(3) * SO3(), mass=(1.0, list(peers.INERTIA)), potential=lambda q: 0.5 * q[0] @ q[0])
     return _run(Langevin(system, peers.KT, rate=peers.FRICTION), (jnp.zeros(3), jnp.eye(3)), peers.BODY_AXES, peers.BODY_STEP)
 
 

@@ -26,6 +26,7 @@ from bismut.host import evaluate
 from bismut.mechanics.coefficients import Coefficient, check, coefficients
 from bismut.mechanics.dependence import depends
 from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Slopes, Uniform
+from bismut.mechanics.kicks import rows
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.system import System
 from bismut.precision import cast
@@ -49,15 +50,16 @@ def own(system: System) -> Slopes:
     """Γ = (1/2kT) Σ dγ_i ⊗ dγ_i, from the system's own stochastic potentials."""
     if not system.channels:
         raise BismutError("This system has no stochastic potentials for a friction to balance. Give friction= or rate=, or noise= to the system.")
-
+    if system.kick_sees_velocity:
+        raise BismutError("A random force that depends on the velocity is balanced by no friction −Γ(q) v. Give friction= or rate= for the bath.")
+    if system.random_forces:
+        return Slopes(_slopes, None, system.channels, f"Γ = (1/2kT) Σ F_i ⊗ F_i from {system.channels} noises")
     return Slopes(_slopes, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
 
 
 def _slopes(system, q, t, kT, constant):
-    """dγ/√(2kT)."""
-    space = system.space
-    slopes = jax.jacrev(lambda e: system.noise(space.nudge(q, space.unflatten(e)), t))(jnp.zeros(space.dim, system.dtype))
-    return slopes.T / jnp.sqrt(2 * kT)
+    """dγ/√(2kT), and F/√(2kT) of random forces."""
+    return rows(system, q, t).T / jnp.sqrt(2 * kT)
 
 
 def _constant(system, q, t, kT, constant):
