@@ -6,6 +6,7 @@ Lines     (n, entries), one trajectory after the other: lanes are bodies
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ LINE = 64  # bytes of the cache that come together
 
 def room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An array that begins where a line of the cache does, so that a vector lies in one line."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size = prod(shape) * np.dtype(dtype).itemsize
     raw = np.empty(size + LINE, np.uint8)
     first = -raw.ctypes.data % LINE
     return raw[first : first + size].view(dtype).reshape(shape)

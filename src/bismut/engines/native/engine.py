@@ -117,6 +117,7 @@ class NativeProgram:
         self._rooms = {name: [Room(facts) for facts in lists] for name, (_, _, lists) in written.needs.items()}
         self._unchecked = True  # a list of neighbours is checked once after a beginning
         self._state_tree = jax.tree.structure(task.example)
+        self._numbers: tuple[Any, list] = (None, [])  # those of the last call, as NumPy arrays
 
     # Calls.
 
@@ -124,11 +125,14 @@ class NativeProgram:
         """Entries are whole numbers or arrays, in the order of the table. Whether all went well: if a list of neighbours was full, there is more
         room for it now, and the call is to be made again, with all that it changed as it was."""
         function, size, count, lists = self._functions[name]
-        leaves = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
+        known = self._numbers
+        if known[0] is not numbers:
+            plain = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
+            known = self._numbers = numbers, plain
         real = lambda x: np.array([x], self.dtype)
         workspace = room((size,), np.uint8)
         shelves = [self._rooms[name][k].shelf(self._unchecked) for k in range(len(lists))]
-        held = [workspace, self.batches.groups(n), n, real(course.h), real(course.t0), *leaves, *entries, *(x for shelf in shelves for x in shelf)]
+        held = [workspace, self.batches.groups(n), n, real(course.h), real(course.t0), *known[1], *entries, *(x for shelf in shelves for x in shelf)]
         table = np.array([_entry(x) for x in held], np.int64)
         assert len(table) == count, f"the table of {name} has {count} entries, {len(table)} came"
         function(table.ctypes.data)
