@@ -1,5 +1,6 @@
 """Every public name, gathered from the rooms; `import bismut` offers them and reads this file when the first of them is asked for."""
 
+from bismut import units  # noqa: F401
 from bismut.actions import Action, Discrete, Midpoint, VariationalEuler, Verlet
 from bismut.ensembles import (
     Observer,
@@ -86,6 +87,7 @@ from bismut.mechanics import (
     with_forces,
 )
 from bismut.noise import Wiener
+from bismut.sharing import export, import_state, to_arviz
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
 from bismut.store import load, save, simulate
 
@@ -145,6 +147,7 @@ __all__ = [
     "energy",
     "euler_lagrange",
     "explain",
+    "export",
     "extremes",
     "first_passage",
     "gay_berne",
@@ -152,6 +155,7 @@ __all__ = [
     "harmonic_trap",
     "heat",
     "histogram",
+    "import_state",
     "integrator_error",
     "kinetic_energy",
     "left_rotation",
@@ -184,6 +188,7 @@ __all__ = [
     "temperature",
     "thermalize",
     "time_average",
+    "to_arviz",
     "trajectory",
     "translation",
     "translation_noise",

@@ -5,9 +5,11 @@ import typer
 from bismut.cli.bench import bench
 from bismut.cli.check import check
 from bismut.cli.doctor import doctor
+from bismut.cli.export import export
 from bismut.cli.extend import extend
 from bismut.cli.figure import figure
 from bismut.cli.group import Commands
+from bismut.cli.import_ import import_
 from bismut.cli.info import info
 from bismut.cli.listing import list_systems
 from bismut.cli.new import new
@@ -48,6 +50,8 @@ for name, command, words in (
     ("continue", extend, "another word for extend"),
     ("info", info, "what such a folder holds"),
     ("plot", plot, "pictures of what it holds"),
+    ("export", export, "write it for other programs: GSD, XYZ, LAMMPS, NetCDF, tables"),
+    ("import", import_, "a frame of another program as a start state"),
     ("verify", verify, "whether a folder holds what was written"),
     ("repair", repair, "recompute what of it is damaged"),
     ("check", check, "the mistakes of a run file, or what it would take"),
