@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figures test test-newest check measure bench clean
+.PHONY: demo figures test test-newest test-ovito check measure bench clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
@@ -25,6 +25,16 @@ test-newest: .newest/ready
 .newest/ready: pyproject.toml constraints.txt
 	$(or $(NEWEST),$(PYTHON)) -m venv .newest
 	.newest/bin/pip install --quiet --constraint constraints.txt --editable '.[figures,smoke]'
+	touch $@
+
+# Files read back by OVITO, which takes 600 MB with Qt and so has an environment of its own.
+test-ovito: .ovito/ready
+	.ovito/bin/python -c 'import ovito'
+	QT_QPA_PLATFORM=offscreen .ovito/bin/pytest tests/sharing/test_ovito.py
+
+.ovito/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .ovito
+	.ovito/bin/pip install --quiet --constraint constraints.txt --editable '.[share,smoke,ovito]'
 	touch $@
 
 check: .venv/test
@@ -59,4 +69,4 @@ bench: .bench/ready
 	touch $@
 
 clean:
-	rm -rf .venv .newest .bench output build dist
+	rm -rf .venv .newest .ovito .bench output build dist

@@ -87,14 +87,14 @@ class Units:
 
     def _quantity(self, value: Any, unit: str | None) -> Any:
         registry = self._registry
+        if unit is None and not isinstance(value, str) and not hasattr(value, "to_root_units"):
+            raise DomainError(f"A quantity with a unit was wanted, such as '1.5 nm', but {value!r} came.")
         try:
             if unit is not None:
                 return registry.Quantity(np.asarray(value, float)[()], unit).to_root_units()
             quantity = registry.Quantity(value) if isinstance(value, str) else value
-            if not hasattr(quantity, "dimensionality"):
-                raise DomainError(f"A quantity with a unit was wanted, such as '1.5 nm', but {value!r} came.")
             return registry.Quantity(quantity.to_root_units().magnitude, str(quantity.to_root_units().units))  # of this registry, whoever made it
-        except registry_errors() as problem:
+        except _problems() as problem:
             raise BismutError(f"{value if unit is None else unit!r} cannot be read as a quantity: {problem}") from None
 
     def _powers(self, quantity: Any) -> dict[str, float]:
@@ -119,7 +119,7 @@ class Units:
         return base, powers
 
 
-def registry_errors() -> tuple[type[Exception], ...]:
+def _problems() -> tuple[type[Exception], ...]:
     """What pint raises of text that is no quantity."""
     import pint
 

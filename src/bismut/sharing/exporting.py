@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bismut.ensembles import Result, Trajectory
 from bismut.errors import BismutError
@@ -22,7 +23,7 @@ def export(
     to: str | None = None,
     only: Sequence[str] = (),
     trajectory: int | None = None,
-    at: Mapping[str, float] | None = None,
+    at: Mapping[str, Any] | None = None,
     system: System | Scheme | None = None,
     species: Sequence[str] | None = None,
     box: Box | None = None,

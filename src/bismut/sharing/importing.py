@@ -31,9 +31,7 @@ def read_frame(file: str | Path, frame: int = -1) -> Frames:
     return form.read(file, frame)
 
 
-def import_state(
-    scheme: Scheme, file: str | Path, *, frame: int = -1, temperature: float | None = None, project: bool | None = None
-) -> State | Maxwell:
+def import_state(scheme: Scheme, file: str | Path, *, frame: int = -1, temperature: Any = None, project: bool | None = None) -> State | Maxwell:
     """A start state for a scheme from a frame of a GSD or an extended XYZ file.
 
     frame        which one; -1 is the last
@@ -55,13 +53,15 @@ def point_from(scheme: Scheme, found: Frames, at_rest: bool = False) -> tuple[An
     if len(found.species) != bodies.bodies:
         raise ShapeError(f"The frame holds {len(found.species)} bodies, but {space} has {bodies.bodies}.")
     x, q = found.x[0], None if found.q is None else found.q[0]
-    v, w = (np.zeros_like(x), np.zeros_like(x)) if at_rest else (_velocity(found), _angular(found, bodies))
+    v, w = (np.zeros_like(x), np.zeros_like(x)) if at_rest else (_velocity(found, bodies), _angular(found, bodies))
     points, velocities = point_of(bodies, x, q, v, w)
     made = (jax.tree.structure(jax.eval_shape(make)).unflatten(leaves) for make, leaves in ((space.origin, points), (space.zero, velocities)))
     return next(made), next(made)
 
 
-def _velocity(found: Frames) -> np.ndarray:
+def _velocity(found: Frames, bodies: Inventory) -> np.ndarray:
+    if bodies.kind == "turning":
+        return np.zeros_like(found.x[0])
     if found.v is None:
         raise BismutError("The frame has no velocities. Give temperature=kT for random momenta (--start temperature=0.5).")
     return found.v[0]

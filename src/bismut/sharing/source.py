@@ -49,7 +49,7 @@ class Shared:
         told = {key: self.run[key] for key in ("scheme", "space", "step", "seed") if key in self.run}
         return ", ".join(f"{key} {value}" for key, value in told.items())
 
-    def only(self, names: list[str], at: Mapping[str, float]) -> Shared:
+    def only(self, names: list[str], at: Mapping[str, Any]) -> Shared:
         """The same with some observers alone, at one value of each swept parameter that is named."""
         import xarray
 
@@ -116,7 +116,8 @@ def _frames(source: Shared, data: xarray.Dataset, species: tuple[str, ...], box:
     begin = float(run.get("t0", 0.0)) + h * run.get("burn_in", 0)
     made = run.get("steps") if run.get("steps_run") is None else run["steps_run"]
     times = np.asarray(data["time"].values, float) if "time" in data.coords else np.array([begin + h * (made or 0)])
-    leaves = {letter: [np.asarray(data[name].values, float) for name in data.data_vars if str(name)[0] == letter] for letter in "qp"}
+    # In one layout, so that products are rounded alike whatever the numbers were read from.
+    leaves = {letter: [np.ascontiguousarray(data[name].values, float) for name in data.data_vars if str(name)[0] == letter] for letter in "qp"}
     if "time" not in data.dims:
         leaves = {letter: [leaf[None] for leaf in parts] for letter, parts in leaves.items()}
     finite = np.logical_and.reduce([np.isfinite(leaf).reshape(len(times), -1).all(1) for parts in leaves.values() for leaf in parts])
@@ -141,7 +142,7 @@ def holds_states(data: Any) -> bool:
     return bool(data.data_vars) and all(_LEAF.fullmatch(str(name)) for name in data.data_vars)
 
 
-def _selected(data: xarray.Dataset, parameter: str, value: float) -> xarray.Dataset:
+def _selected(data: xarray.Dataset, parameter: str, value: Any) -> xarray.Dataset:
     if parameter not in data.dims:
         return data
     values = data[parameter].values

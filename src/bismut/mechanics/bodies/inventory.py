@@ -152,7 +152,7 @@ def _weighed(found: Inventory, masses: list[np.ndarray]) -> Inventory:
     if found.plane == 2:
         return replace(found, moments=turning[:, 0] * np.array([0.0, 0.0, 1.0]), axes=np.tile(np.eye(3), (len(turning), 1, 1)))
     moments, axes = zip(*map(principal_axes, turning), strict=True)
-    return replace(found, moments=np.stack(moments), axes=np.stack(axes))
+    return replace(found, moments=np.stack(moments), axes=np.ascontiguousarray(np.stack(axes)))
 
 
 def _box(system: System) -> Box | None:
