@@ -1,7 +1,17 @@
 """Every public name, gathered from the rooms; `import bismut` offers them and reads this file when the first of them is asked for."""
 
 from bismut import units  # noqa: F401
-from bismut.actions import Action, Discrete, Midpoint, VariationalEuler, Verlet
+from bismut.actions import (
+    Action,
+    Discrete,
+    DiscreteHamiltonian,
+    HamiltonianEuler,
+    HamiltonianMidpoint,
+    HamiltonianVerlet,
+    Midpoint,
+    VariationalEuler,
+    Verlet,
+)
 from bismut.ensembles import (
     Observer,
     Plan,
@@ -30,7 +40,7 @@ from bismut.ensembles import (
     work,
 )
 from bismut.executors import Dask, Processes, Threads
-from bismut.findings import check_space, explain, symplectic_defect, verify
+from bismut.findings import Advice, advise_step, check_space, explain, symplectic_defect, verify, verify_step
 from bismut.flows import (
     ABOBA,
     BAOAB,
@@ -63,6 +73,7 @@ from bismut.mechanics import (
     gay_berne,
     gravity,
     harmonic_trap,
+    in_space,
     left_rotation,
     left_rotations,
     mechanical,
@@ -86,7 +97,7 @@ from bismut.mechanics import (
     uniform_field,
     with_forces,
 )
-from bismut.noise import Wiener
+from bismut.noise import FractionalBrownian, Jumps, OrnsteinUhlenbeck, Path, Recorded, Wiener
 from bismut.sharing import export, import_state, to_arviz
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
 from bismut.store import load, save, simulate
@@ -101,27 +112,37 @@ __all__ = [
     "SO2",
     "SO3",
     "Action",
+    "Advice",
     "Body",
     "Box",
     "Circle",
     "Claims",
     "Dask",
     "Discrete",
+    "DiscreteHamiltonian",
     "Euclidean",
     "EulerMaruyama",
+    "FractionalBrownian",
     "Group",
+    "HamiltonianEuler",
+    "HamiltonianMidpoint",
+    "HamiltonianVerlet",
     "ImplicitEulerMaruyama",
+    "Jumps",
     "Langevin",
     "Metropolised",
     "Midpoint",
     "Noise",
     "Observer",
+    "OrnsteinUhlenbeck",
+    "Path",
     "Placed",
     "Plan",
     "Potential",
     "Power",
     "Processes",
     "Product",
+    "Recorded",
     "Reduced",
     "Result",
     "RungeKutta4",
@@ -137,6 +158,7 @@ __all__ = [
     "acceptance",
     "action_differential",
     "action_sum",
+    "advise_step",
     "autocorrelation",
     "average",
     "body",
@@ -156,6 +178,7 @@ __all__ = [
     "heat",
     "histogram",
     "import_state",
+    "in_space",
     "integrator_error",
     "kinetic_energy",
     "left_rotation",
@@ -196,6 +219,7 @@ __all__ = [
     "uniform_field",
     "values",
     "verify",
+    "verify_step",
     "with_forces",
     "work",
 ]

@@ -19,8 +19,16 @@ def info(
     """
     import tomllib
 
-    from bismut.store import open_run, read_run, verify_data
+    from bismut.store import open_run, parts_of, read_run, verify_data
+    from bismut.store.manifest import MANIFEST
 
+    if not (run / MANIFEST).is_file() and (parts := parts_of(run)):
+        if as_json:
+            print_json({"folder": run, "parts": {part.folder.name: {"state": part.state, "blocks": len(part.blocks)} for part in parts}})
+        else:
+            print(f"{run}: parts of a run, which `bismut merge {run}` puts together")
+            print("\n".join(f"  blocks {part.folder.name.replace('-', ':')}: {part}" for part in parts))
+        return
     if "statistics" not in open_run(run).parts:
         stored = open_run(run)
         if as_json:
@@ -34,7 +42,8 @@ def info(
         observed = {name: {"words": data.attrs.get("words", ""), "arrays": _shapes(data)} for name, data in groups.items()}
         how_far = {"state": found.stored.state, "asked": found.stored.asked, "done": found.stored.done}
         made = {"configuration": tomllib.loads(found.configuration), "provenance": found.provenance}
-        print_json({"folder": run, **how_far, **made, "statistics": observed})
+        certificate = None if found.certificate is None else found.certificate.as_json()
+        print_json({"folder": run, **how_far, **made, "statistics": observed, "certificate": certificate})
         return
     made, how = found.provenance, found.provenance["run"]
     print(f"{how['scheme']} on {how['space']}: {how['trajectories']} trajectories, {how['steps']} steps of {how['step']:g}, seed {how['seed']}")
@@ -44,6 +53,8 @@ def info(
     after = f", after {made['seconds']:g} s" if "seconds" in made else ""
     print(f"\ncommand   {made.get('command', 'bismut.save')}\nwritten   {made['written']}{after}")
     print("versions  " + ", ".join(f"{name} {number}" for name, number in made.get("versions", how["versions"]).items()))
+    if found.certificate is not None:
+        print("\n" + "\n".join(found.certificate.short()))
     print("\nObserved")
     for name, data in groups.items():
         if name not in ("final", "outcome"):
