@@ -1,6 +1,7 @@
 """Every public name, gathered from the rooms; `import bismut` offers them and reads this file when the first of them is asked for."""
 
 from bismut.actions import Action, Discrete, Midpoint, VariationalEuler, Verlet
+from bismut.drawing import Drawing, Line, Part
 from bismut.ensembles import (
     Observer,
     Plan,
@@ -88,6 +89,7 @@ from bismut.mechanics import (
 from bismut.noise import Wiener
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
 from bismut.store import load, save, simulate
+from bismut.views import View, view
 
 __all__ = [
     "ABOBA",
@@ -105,15 +107,18 @@ __all__ = [
     "Claims",
     "Dask",
     "Discrete",
+    "Drawing",
     "Euclidean",
     "EulerMaruyama",
     "Group",
     "ImplicitEulerMaruyama",
     "Langevin",
+    "Line",
     "Metropolised",
     "Midpoint",
     "Noise",
     "Observer",
+    "Part",
     "Placed",
     "Plan",
     "Potential",
@@ -131,6 +136,7 @@ __all__ = [
     "Trajectory",
     "VariationalEuler",
     "Verlet",
+    "View",
     "Wiener",
     "acceptance",
     "action_differential",
@@ -191,6 +197,7 @@ __all__ = [
     "uniform_field",
     "values",
     "verify",
+    "view",
     "with_forces",
     "work",
 ]
