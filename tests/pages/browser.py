@@ -99,8 +99,12 @@ class Browser:
         self.ask("Page.navigate", url=file.absolute().as_uri())
         waiting = f"""new Promise((done, failed) => {{
           const end = Date.now() + {1000 * seconds};
-          const look = () => window.bismut && window.bismut.ready ? requestAnimationFrame(() => requestAnimationFrame(done))
-            : document.getElementById("trouble")?.textContent ? failed(new Error(document.getElementById("trouble").textContent)) : Date.now() > end ? failed(new Error("not ready: " + document.body.innerText)) : setTimeout(look, 50);
+          const look = () => {{
+            const trouble = document.getElementById("trouble")?.textContent || (Date.now() > end && "not ready");
+            if (window.bismut?.ready) requestAnimationFrame(() => requestAnimationFrame(done));
+            else if (trouble) failed(new Error(trouble));
+            else setTimeout(look, 50);
+          }};
           look();
         }})"""
         self.run(waiting)

@@ -73,14 +73,10 @@ def _head_to_tail(trial: Trial) -> float:
 
 def picture(system: System, q) -> Drawing:
     """Ellipsoids of inertia, at 0.6 of their size so that neighbours stay apart, with their moments as arrows."""
-    from bismut.mechanics.kinetic import Quadratic
-
-    assert system._kinetic is not None
-    kinetic = system._kinetic.function
-    assert isinstance(kinetic, Quadratic)
-    mass, moments = kinetic.masses
-    size = 0.6 * semi_axes(moments, np.asarray(mass)[:, 0])
-    return Drawing(*q, [Part("ellipsoid", size), Part("arrow", np.array([0.2, 0.2, 1.0]) * 1.6 * size[:, 2:], colour="#1a1a1a")])
+    x, R = map(np.asarray, q)
+    mass, moments = map(np.asarray, system.momentum((x[0], R[0]), (np.ones_like(x[0]), np.ones_like(x[0]))))  # M v and I w with v = w = (1, 1, 1)
+    size = 0.6 * semi_axes(moments, mass[:, 0])
+    return Drawing(x, R, [Part("ellipsoid", size), Part("arrow", np.array([0.2, 0.2, 1.0]) * 1.6 * size[:, 2:], colour="#1a1a1a")])
 
 
 ENTRY = Entry(

@@ -25,17 +25,21 @@ def colours(motion: Motion, bodies: int) -> dict[str, np.ndarray]:
     p, v = jax.tree.leaves(motion.p), [np.asarray(leaf) for leaf in jax.tree.leaves(velocity)]
     if len(p) != len(v) or any(a.shape != b.shape for a, b in zip(p, v, strict=True)):
         return found
-    each = lambda leaf: leaf.reshape(len(leaf), bodies, -1) if leaf[0].size % bodies == 0 and leaf.ndim > 1 else None
-    if bodies > 1 and all(each(leaf) is not None for leaf in v):
-        found["kinetic energy"] = sum(0.5 * (each(a) * each(b)).sum(-1) for a, b in zip(p, v, strict=True))
+    apart = all(leaf.ndim > 1 and leaf[0].size % bodies == 0 for leaf in v)
+    if bodies > 1 and apart:
+        found["kinetic energy"] = np.sum([0.5 * _each(a * b, bodies).sum(-1) for a, b in zip(p, v, strict=True)], 0)
     else:
         found["energy"] = np.repeat(energy[:, None], bodies, 1)
-    turning = [leaf for leaf, point in zip(v, _rotating(motion, len(v)), strict=True) if point]
-    moving = [leaf for leaf, point in zip(v, _rotating(motion, len(v)), strict=True) if not point]
-    for name, leaves in (("angular speed", turning), ("speed", moving)):
-        if leaves and each(leaves[0]) is not None:
-            found[name] = np.linalg.norm(each(leaves[0])[..., :3], axis=-1)
+    turning = _rotating(motion, len(v))
+    for name, wanted in (("angular speed", True), ("speed", False)):
+        leaves = [leaf for leaf, turns in zip(v, turning, strict=True) if turns == wanted]
+        if leaves and apart:
+            found[name] = np.linalg.norm(_each(leaves[0], bodies)[..., :3], axis=-1)
     return found
+
+
+def _each(leaf: np.ndarray, bodies: int) -> np.ndarray:
+    return leaf.reshape(len(leaf), bodies, -1)
 
 
 def _rotating(motion: Motion, count: int) -> list[bool]:
