@@ -33,12 +33,12 @@ GROUPS = {
         "Where things live. `A * B` is a product, `A ** K` a power.",
         "Euclidean Circle Torus SO2 SO3 SE2 SE3 Product Power Space Group",
     ),
-    "Systems": ("What moves.", "System mechanical rigid_bodies State"),
+    "Systems": ("What moves.", "System mechanical rigid_bodies in_space State"),
     "Symmetries": ("For `System(..., symmetries={name: ...})`.", "translation translations left_rotation left_rotations right_rotation symmetry"),
-    "Noise": ("What drives.", "Wiener"),
+    "Noise": ("What drives.", "Wiener OrnsteinUhlenbeck Jumps FractionalBrownian Recorded Path"),
     "Schemes": (
         "How it is stepped: one scalar each. All schemes, baths and comparison methods have [`start`](#class-Action), which makes start states.",
-        "VariationalEuler Midpoint Verlet Discrete Action Reduced Claims",
+        "VariationalEuler Midpoint Verlet Discrete Action HamiltonianEuler HamiltonianMidpoint HamiltonianVerlet DiscreteHamiltonian Reduced Claims",
     ),
     "Comparison methods": ("Not variational; named for what they are.", "EulerMaruyama ImplicitEulerMaruyama RungeKutta4"),
     "Baths": ("Heat: A is free motion, B a kick, O exact contact with the bath.", "Langevin BAOAB ABOBA OBABO GLA Metropolised thermalize"),
@@ -51,7 +51,7 @@ GROUPS = {
         "What sees more than one state at a time, for `observe=`.",
         "time_average histogram quantiles extremes autocorrelation mean_squared_displacement section first_passage paths values Observer",
     ),
-    "Findings": ("What a scheme claims, measured.", "verify explain check_space symplectic_defect"),
+    "Findings": ("What a scheme claims, measured.", "verify verify_step advise_step Advice explain check_space symplectic_defect"),
     "The variational principle": (
         "Actions of whole paths, and what follows from them.",
         "action_sum action_differential end_momenta euler_lagrange noether_momenta discrete_symplectic_form",
@@ -63,6 +63,7 @@ GROUPS = {
     ),
     "Noises of bodies": ("Add up with `+`, for `rigid_bodies(noise=...)`.", "Noise translation_noise orientation_noise pair_noise"),
     "Store": ("Results on disk.", "save load"),
+    "Views": ("Moving bodies, in a page.", "view View Drawing Part Line"),
 }
 
 # Methods and properties that a user calls; the others serve the library itself.
@@ -74,9 +75,11 @@ MEMBERS = {
     "Group": "multiply inverse tau tau_inv dtau_inv Ad bracket",
     "System": "energy kinetic_energy momentum velocity momentum_map lagrangian potential noise force constraint mass freedom with_parameters",
     "Wiener": "shift increments seed_number shifted_by",
+    "Path": "change check shift increments",
     "Action": "start adjoint space title",
     "Trajectory": "q p final outcome",
     "Body": "inertia principal given",
+    "View": "html save",
 }
 
 

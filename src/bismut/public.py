@@ -1,6 +1,16 @@
 """Every public name, gathered from the rooms; `import bismut` offers them and reads this file when the first of them is asked for."""
 
-from bismut.actions import Action, Discrete, Midpoint, VariationalEuler, Verlet
+from bismut.actions import (
+    Action,
+    Discrete,
+    DiscreteHamiltonian,
+    HamiltonianEuler,
+    HamiltonianMidpoint,
+    HamiltonianVerlet,
+    Midpoint,
+    VariationalEuler,
+    Verlet,
+)
 from bismut.drawing import Drawing, Line, Part
 from bismut.ensembles import (
     Observer,
@@ -30,7 +40,7 @@ from bismut.ensembles import (
     work,
 )
 from bismut.executors import Dask, Processes, Threads
-from bismut.findings import check_space, explain, symplectic_defect, verify
+from bismut.findings import Advice, advise_step, check_space, explain, symplectic_defect, verify, verify_step
 from bismut.flows import (
     ABOBA,
     BAOAB,
@@ -63,6 +73,7 @@ from bismut.mechanics import (
     gay_berne,
     gravity,
     harmonic_trap,
+    in_space,
     left_rotation,
     left_rotations,
     mechanical,
@@ -86,7 +97,7 @@ from bismut.mechanics import (
     uniform_field,
     with_forces,
 )
-from bismut.noise import Wiener
+from bismut.noise import FractionalBrownian, Jumps, OrnsteinUhlenbeck, Path, Recorded, Wiener
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
 from bismut.store import load, save, simulate
 from bismut.views import View, view
@@ -101,30 +112,40 @@ __all__ = [
     "SO2",
     "SO3",
     "Action",
+    "Advice",
     "Body",
     "Box",
     "Circle",
     "Claims",
     "Dask",
     "Discrete",
+    "DiscreteHamiltonian",
     "Drawing",
     "Euclidean",
     "EulerMaruyama",
+    "FractionalBrownian",
     "Group",
+    "HamiltonianEuler",
+    "HamiltonianMidpoint",
+    "HamiltonianVerlet",
     "ImplicitEulerMaruyama",
+    "Jumps",
     "Langevin",
     "Line",
     "Metropolised",
     "Midpoint",
     "Noise",
     "Observer",
+    "OrnsteinUhlenbeck",
     "Part",
+    "Path",
     "Placed",
     "Plan",
     "Potential",
     "Power",
     "Processes",
     "Product",
+    "Recorded",
     "Reduced",
     "Result",
     "RungeKutta4",
@@ -141,6 +162,7 @@ __all__ = [
     "acceptance",
     "action_differential",
     "action_sum",
+    "advise_step",
     "autocorrelation",
     "average",
     "body",
@@ -158,6 +180,7 @@ __all__ = [
     "harmonic_trap",
     "heat",
     "histogram",
+    "in_space",
     "integrator_error",
     "kinetic_energy",
     "left_rotation",
@@ -197,6 +220,7 @@ __all__ = [
     "uniform_field",
     "values",
     "verify",
+    "verify_step",
     "view",
     "with_forces",
     "work",

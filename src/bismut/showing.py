@@ -94,9 +94,9 @@ def measured(mean: Any, error: Any) -> str:
     if spread <= 8 * np.finfo(float).eps * abs(value):
         return f"{value:.6g} ± 0"
     digits = 1 - int(np.floor(np.log10(float(f"{spread:.1e}"))))  # decimals that show two digits of the error
-    if -4 <= digits <= 9 and abs(value) < 1e6:
-        return f"{round(value, digits):.{max(digits, 0)}f} ± {round(spread, digits):.{max(digits, 0)}f}"
     power = int(np.floor(np.log10(max(abs(value), spread))))
+    if (-4 <= digits <= 9 and abs(value) < 1e6) or power == 0:
+        return f"{round(value, digits):.{max(digits, 0)}f} ± {round(spread, digits):.{max(digits, 0)}f}"
     return f"({measured(value / 10.0**power, spread / 10.0**power)})e{power}"
 
 

@@ -155,7 +155,9 @@ average = { kind = "time_average", of = "energy" }
     )
     found = bismut("run", "run.toml", "--out", "a")
     assert found.exit_code == 0, found.stderr
-    wanted = {"energy", "heat", "spread", "plane", "shares", "memory", "moved", "crossed", "some-portrait", "final-portrait", "final-momenta"}
+    wanted = {"energy", "heat", "spread", "plane", "shares", "memory", "moved", "crossed", "some-portrait", "final-portrait", "final-momenta"} | {
+        "certificate"
+    }
     assert set(json.loads(bismut("plot", "a", "--list", "--json").stdout)) == wanted
     assert bismut("plot", "a").exit_code == 0
     assert {file.stem for file in Path("a/pictures").glob("*.png")} == wanted

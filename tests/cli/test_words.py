@@ -12,7 +12,24 @@ from bismut.cli.main import app
 from bismut.figures import Figure, Table, figures
 from bismut.gallery import entries
 
-COMMANDS = ("list", "show", "new", "check", "run", "resume", "extend", "continue", "plot", "info", "verify", "repair", "figure", "bench", "doctor")
+COMMANDS = (
+    "list",
+    "show",
+    "new",
+    "check",
+    "run",
+    "resume",
+    "extend",
+    "continue",
+    "merge",
+    "plot",
+    "info",
+    "verify",
+    "repair",
+    "figure",
+    "bench",
+    "doctor",
+)
 
 
 def test_the_list_names_every_system(bismut):

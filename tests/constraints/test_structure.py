@@ -102,8 +102,6 @@ def test_a_step_too_large_for_the_projection_is_an_outcome():
 def test_what_has_no_constraints_says_so():
     with pytest.raises(BismutError, match="EulerMaruyama knows nothing of constraints"):
         bm.EulerMaruyama(sphere())
-    with pytest.raises(BismutError, match="constraints that move"):
-        bm.mechanical(bm.Euclidean(2), constraint=lambda q, t: jnp.array([q[0] - t]))
     with pytest.raises(BismutError, match="leave nothing"):
         bm.mechanical(bm.Euclidean(2), constraint=lambda q: q)
     with pytest.raises(ShapeError, match="one value g_i"):

@@ -29,6 +29,16 @@ def _while(x):
     )
 
 
+def _written_over(x):
+    """What was there is asked for after it was replaced, by a formula and by itself; and two arrays change places in a loop."""
+    put = lambda y, i: jax.lax.dynamic_update_slice(y, 2 * y[:1] + i, (i,))
+    a = put(jnp.sin(x), 3)
+    before, b = a[::-1] * 0.5, put(a, 700)
+    c, d = put(b, 5), put(b, 6)
+    _, e, f = jax.lax.while_loop(lambda now: now[0] < 3, lambda now: (now[0] + 1, now[2], put(now[1], now[0])), (0, c, d))
+    return before + b, c[:8], e, f
+
+
 BONDS = Bonds([0, 1, 2, 5], [3, 2, 4, 1])
 
 CASES = {
@@ -60,6 +70,7 @@ CASES = {
     ),
     "large indices": (lambda x: jnp.concatenate([x[np.arange(LARGE - 1, -1, -3)], jnp.pad(x, (3, 5))]), vectors(LARGE)),
     "large ring": (lambda x: jax.lax.dynamic_update_slice(x, x[:1] * 2, ((10 * x[0]).astype(int) % 5,)), vectors(LARGE)),
+    "written over": (_written_over, vectors(LARGE)),
     "each": (lambda x: each(lambda a: jnp.cross(a, jnp.sin(a)), x), vectors(5, 3)),
     "each, summed": (jax.grad(lambda x: jnp.sum(each(lambda a: jnp.sin(a @ a), x))), vectors(5, 3)),
     "each with a loop": (lambda x: each(_while, x), vectors(5, 1)),

@@ -1,5 +1,6 @@
 """Observers are right where it is hard: large means, heavy tails, long sums in single precision, short trajectories."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ import pytest
 import bismut as bm
 from bismut.ensembles.observers import sums
 from bismut.ensembles.observers.sketch import Sketch, quantile
-from bismut.ensembles.observers.time_average import Blocking, plateau
+from bismut.ensembles.observers.time_average import Blocks, plateau
 
 X = lambda state: state.q[0]
 
@@ -68,18 +69,24 @@ def test_quantiles_in_a_run():
 
 
 def test_long_sums_in_single_precision():
-    """3·10⁷ ones, averaged and added up: the old sums stopped growing and gave 0.56 and 0.93."""
-    blocking, portion = Blocking(), np.ones((2**16, 1), np.float32) * np.float32(1.1)
-    blocking.add(np.zeros((1, 1), np.float32))
-    for _ in range(458):
-        blocking.add(portion)
-    mean = blocking.first + blocking.total[0] / blocking.count
-    assert float(mean[0]) == pytest.approx(float(np.float32(1.1)), rel=1e-6)
+    """Ones added to 2²⁵, which single precision alone does not notice."""
     total = sums.Sum(jnp.float32(2**25), jnp.float32(0.0))
     for _ in range(8):
         total = sums.add(total, jnp.float32(1.0))
     assert float(sums.value(total)) == 2**25 + 8
     assert float(jnp.float32(2**25) + jnp.float32(1.0)) == 2**25
+
+
+def test_block_means_in_single_precision():
+    """Means of blocks of 1000 + x have the variances they have in double precision, to 1e−5; from sums of squares they would have none of their
+    digits. 5000 = 1001110001000₂ samples: at some levels a block is left over."""
+    x = np.float32(1000 + 0.1 * np.random.default_rng(7).normal(size=5000).cumsum() / 10)
+    blocks = jax.jit(lambda x: jax.lax.scan(lambda blocks, one: (blocks.add(one), ()), Blocks.begun(x[0]), x)[0])(x)
+    mean, variances = jax.tree.map(lambda leaf: np.asarray(leaf)[None], blocks).variances(len(x))
+    assert mean[0] == pytest.approx(x.astype(float).mean(), rel=1e-7)
+    for level, variance in enumerate(variances):
+        whole = len(x) >> level << level
+        assert variance[0] == pytest.approx(x[:whole].astype(float).reshape(-1, 2**level).mean(1).var(), rel=1e-5, abs=1e-30)
 
 
 def test_a_few_correlation_times_say_so():

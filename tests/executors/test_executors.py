@@ -97,6 +97,13 @@ def test_few_jobs_are_begun_ahead_and_those_who_are_told_stop(executor, tmp_path
     assert len(found) <= 4 + 5, "it ended"
 
 
+def test_long_jobs_hear_that_they_are_to_stop(executor, tmp_path):
+    """Jobs of a minute are told to stop when they have begun, and return at once what they have."""
+    work = Errand(str(tmp_path), seconds=60)
+    found = dict(executor.each(work, [0, 1], Line(lambda: len(work.begun()) == 2)))
+    assert found == {0: "stopped", 1: "stopped"}
+
+
 def test_whoever_is_at_work_when_nobody_waits_any_more_is_ended(processes, tmp_path):
     work = Errand(str(tmp_path), "hang", where=0)
     running = processes.each(work, [0, 1], Line())

@@ -12,8 +12,8 @@ from bismut.ensembles.observers.report import Report
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.plan import Plan
 from bismut.ensembles.result import Provenance, Result
-from bismut.findings import Finding
-from bismut.findings.verify import Report as Findings
+from bismut.findings import Finding, Verdict
+from bismut.findings import Report as Findings
 from bismut.gallery import entry
 from bismut.showing import Words, brief, called, measured
 
@@ -31,7 +31,7 @@ pair = bm.rigid_bodies(mass=np.ones(2), inertia=np.ones((2, 3)), potential=bm.di
 report = Report(TRICK, {"mean": (("time",), np.arange(500.0)), "below": ((), np.asarray(3))}, {"time": np.arange(500.0)}, TRICK)
 how = Provenance("Verlet", "Euclidean(1)", "float64", 0.1, 10, 1, 2, 0.0, 0, 1, 0, False, "xla", 2, "None", {})
 failed = Outcome(2, (Failure(1, 3, 0.3, 0.1),))
-findings = Findings("Verlet", 0.1, (Finding(TRICK, 1e-16, 1e-12, True, TRICK),))
+findings = Findings("Verlet", 0.1, (Finding(TRICK, 1e-16, 1e-12, Verdict.passed, TRICK),))
 
 PAGES = {
     "space": (bm.Euclidean(3) * bm.SO3()) ** 4,

@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from bismut.errors import BismutError
 from bismut.mechanics import Claims, Scheme, System
-from bismut.spaces import Point, Space, Velocity
+from bismut.spaces import Point, Space, Velocity, scale
 
 Lagrangian = Callable[..., Float[Array, ""]]  # of (q, v, t)
 Potentials = Callable[..., Float[Array, " m"]]  # of (q, t)
@@ -50,13 +50,18 @@ class Action(Scheme):
     def __call__(self, L: Lagrangian, gamma: Potentials, q0: Point, q1: Point, v: Velocity, h, dW: Float[Array, " m"], t) -> Float[Array, ""]:
         """S_d for the given Lagrangian and potentials."""
 
+    def impulses(self, q0: Point, q1: Point, h, dW: Float[Array, " m"], t) -> tuple[Velocity, Velocity] | None:
+        """(f⁻, f⁺), impulses at both ends of a step beside those of the system's forces; None for none."""
+        del q0, q1, h, dW, t
+        return None
+
     def on(self, system: System) -> Action:
         """The same scheme for another system, such as a piece of this one."""
         return replace(self, system=system)
 
     def adjoint(self) -> Action:
         """The scheme that undoes a step of this one when run backwards: S*(q0, q1; h, ΔW) = −S(q1, q0; −h, −ΔW)."""
-        if self.explicit_force and self.system.forced:
+        if self.explicit_force and self.system.force_sees_velocity:
             raise BismutError(
                 f"{type(self).__name__} evaluates a force with the velocity at the start of the step; its adjoint would need the one at the end. "
                 "Use Midpoint or Verlet, whose forces have an adjoint."
@@ -78,6 +83,14 @@ class Adjoint(Action):
 
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
         return -self.of(L, gamma, q1, q0, v, -h, -dW, t + h)
+
+    def impulses(self, q0, q1, h, dW, t):
+        found = self.of.impulses(q1, q0, -h, -dW, t + h)
+        return None if found is None else (scale(-1.0, found[1]), scale(-1.0, found[0]))
+
+    @property
+    def forced(self) -> bool:
+        return self.of.forced
 
     @property
     def title(self) -> str:

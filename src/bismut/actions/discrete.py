@@ -1,12 +1,14 @@
 """The user's own discrete Lagrangian.
 
-    S_d(q0, q1; h, ΔW) on Q × Q
+    S_d(q0, q1; h, ΔW) on Q × Q,      and perhaps impulses   f⁻(q0, q1; h, ΔW), f⁺(q0, q1; h, ΔW)   at the ends of a step
 
 Any scalar that approximates the action over one step gives an integrator. With a `system` beside it, energy, velocities and symmetries are known
-too; a force in that system is not: a scalar on Q × Q does not say where along the step the force acts.
+too; a force in that system is not: a scalar on Q × Q does not say where along the step the force acts. Its impulses do, p0 = −D₁S_d − f⁻ and
+p1 = D₂S_d + f⁺, where f⁻·δq0 + f⁺·δq1 is the virtual work of all forces, steady and random, over the step.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,16 +19,18 @@ from bismut.blame import why
 from bismut.errors import BismutError, ShapeError
 from bismut.mechanics import Claims, System
 from bismut.mechanics.law import Law, law
-from bismut.spaces import Space
+from bismut.spaces import Point, Space, Velocity
 
 
 class Discrete(Action):
     """S_d(q0, q1, h, dW) as a scheme; it may name `t` and `parameters` too. `channels` is the number of Wiener increments in dW.
 
-    With a system, channels and precision are the system's.
+    With a system, channels and precision are the system's. `forces` are the impulses (f_minus, f_plus), functions of the same arguments, each with
+    the structure of a velocity; they stand for all forces of the system.
     """
 
     scalar: Law = eqx.field(static=True)
+    pushes: tuple[Law, Law] | None = eqx.field(static=True)
     claims = Claims(order=None, strong_order=None, weak_order=None, symplectic=True, momentum_maps=True)
 
     def __init__(
@@ -35,6 +39,7 @@ class Discrete(Action):
         S_d: Callable,
         *,
         channels: int | None = None,
+        forces: tuple[Callable, Callable] | None = None,
         system: System | None = None,
         retraction: str | None = None,
         precision: str | None = None,
@@ -46,15 +51,17 @@ class Discrete(Action):
         system = system if system is not None else System(space, None, channels=channels or 0, precision=precision or "float64")
         if system.space != space:
             raise ShapeError(f"S_d lives on {space}, but its system lives on {system.space}.")
-        if system.forced:
+        if system.forced and forces is None:
             raise BismutError(
-                "A discrete Lagrangian on Q × Q does not say where a force acts. Use VariationalEuler, Midpoint or Verlet for a forced system."
+                "A discrete Lagrangian on Q × Q does not say where a force acts. Give its impulses, forces=(f_minus, f_plus), or use "
+                "VariationalEuler, Midpoint or Verlet for a forced system."
             )
         self.system = system
         self.retraction = retraction
         scalar = law("S_d", S_d, ("q0", "q1", "h", "dW"))
         assert scalar is not None
         self.scalar = scalar
+        self.pushes = None if forces is None else _pair(forces)
         q, dW, one = space.origin(system.dtype), jnp.zeros(system.channels, system.dtype), jnp.ones((), system.dtype)
         try:
             out = jax.eval_shape(lambda: scalar(q, q, one, dW, t=one, parameters=system.parameters))
@@ -62,6 +69,37 @@ class Discrete(Action):
             raise ShapeError(f"S_d(q0, q1, h, dW) fails on {space} with {dW.shape[0]} channels: {why(problem)}.") from problem
         if getattr(out, "shape", None) != ():
             raise ShapeError(f"S_d must return one number, but {getattr(out, 'shape', type(out).__name__)} came.")
+        self._check_impulses(q, one, dW)
+
+    def _check_impulses(self, q: Point, one, dW) -> None:
+        want = jax.tree.map(jnp.shape, self.space.zero(self.system.dtype))
+        for push in self.pushes or ():
+            try:
+                got = jax.tree.map(jnp.shape, jax.eval_shape(lambda push=push: self._impulse(push, q, q, one, dW, one)))
+            except Exception as problem:
+                raise ShapeError(f"{push.name}(q0, q1, h, dW) fails on {self.space} with {dW.shape[0]} channels: {why(problem)}.") from problem
+            if got != want:
+                raise ShapeError(f"{push.name} must return an impulse shaped like a velocity {want}, but {got} came.")
+
+    @property
+    def forced(self) -> bool:
+        return self.pushes is not None
+
+    def impulses(self, q0, q1, h, dW, t):
+        return None if self.pushes is None else (self._impulse(self.pushes[0], q0, q1, h, dW, t), self._impulse(self.pushes[1], q0, q1, h, dW, t))
+
+    def _impulse(self, push: Law, q0, q1, h, dW, t) -> Velocity:
+        return push(q0, q1, h, dW, t=t, parameters=self.system.parameters)
 
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
         return self.scalar(q0, q1, h, dW, t=t, parameters=self.system.parameters)
+
+
+def _pair(forces: Any) -> tuple[Law, Law]:
+    """Both impulses, each a function."""
+    if not isinstance(forces, tuple | list) or len(forces) != 2:
+        raise ShapeError(f"forces must be two functions (f_minus, f_plus), the impulses at the ends of a step, but {type(forces).__name__} came.")
+    minus, plus = (law(name, one, ("q0", "q1", "h", "dW")) for name, one in zip(("f_minus", "f_plus"), forces, strict=True))
+    if minus is None or plus is None:
+        raise ShapeError("forces must be two functions (f_minus, f_plus), but None came. An impulse that vanishes is a function that returns zeros.")
+    return minus, plus

@@ -88,6 +88,14 @@ def duration(text: str) -> float:
     return float(seconds)
 
 
+def block_range(text: str) -> range:
+    """Blocks as A:B, from A to before B."""
+    found = re.fullmatch(r"(\d+):(\d+)", text)
+    if not found or int(found[1]) >= int(found[2]):
+        raise typer.BadParameter(f"blocks A:B with A < B were wanted, such as 0:8, but {text!r} came.")
+    return range(int(found[1]), int(found[2]))
+
+
 def print_json(value: Any) -> None:
     print(json.dumps(value, indent=1, ensure_ascii=False, default=_plain))
 

@@ -34,7 +34,8 @@ def info(
         observed = {name: {"words": data.attrs.get("words", ""), "arrays": _shapes(data)} for name, data in groups.items()}
         how_far = {"state": found.stored.state, "asked": found.stored.asked, "done": found.stored.done}
         made = {"configuration": tomllib.loads(found.configuration), "provenance": found.provenance}
-        print_json({"folder": run, **how_far, **made, "statistics": observed})
+        certificate = None if found.certificate is None else found.certificate.as_json()
+        print_json({"folder": run, **how_far, **made, "statistics": observed, "certificate": certificate})
         return
     made, how = found.provenance, found.provenance["run"]
     print(f"{how['scheme']} on {how['space']}: {how['trajectories']} trajectories, {how['steps']} steps of {how['step']:g}, seed {how['seed']}")
@@ -44,6 +45,8 @@ def info(
     after = f", after {made['seconds']:g} s" if "seconds" in made else ""
     print(f"\ncommand   {made.get('command', 'bismut.save')}\nwritten   {made['written']}{after}")
     print("versions  " + ", ".join(f"{name} {number}" for name, number in made.get("versions", how["versions"]).items()))
+    if found.certificate is not None:
+        print("\n" + "\n".join(found.certificate.short()))
     print("\nObserved")
     for name, data in groups.items():
         if name not in ("final", "outcome"):

@@ -10,6 +10,7 @@ from bismut.cli.figure import figure
 from bismut.cli.group import Commands
 from bismut.cli.info import info
 from bismut.cli.listing import list_systems
+from bismut.cli.merge import merge
 from bismut.cli.new import new
 from bismut.cli.plot import plot
 from bismut.cli.repair import repair
@@ -30,11 +31,12 @@ app = typer.Typer(
   bismut run heavy-top             run it, and keep its statistics in output/heavy-top
   bismut plot output/heavy-top     draw what was kept
   bismut view output/heavy-top     look at trajectories that were kept, with --observe paths
+  bismut verify heavy-top          measure every claim of its scheme
   bismut new my_model.py           begin a model of your own: bismut run my_model.py:system
 
 \b
 Every command has --help with examples.
-Exit codes: 0 fine, 1 failed findings or trajectories, 2 wrong use, 75 time is up, 130 interrupted.""",
+Exit codes: 0 fine, 1 failed findings or trajectories, 2 wrong use, 3 undecided findings, 75 time is up, 130 interrupted.""",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -48,10 +50,11 @@ for name, command, words in (
     ("resume", resume, "go on with a run that was stopped or killed"),
     ("extend", extend, "more steps or trajectories of a run"),
     ("continue", extend, "another word for extend"),
+    ("merge", merge, "one run of parts that were run with --blocks"),
     ("info", info, "what such a folder holds"),
     ("plot", plot, "pictures of what it holds"),
     ("view", view, "look at moving bodies in a browser"),
-    ("verify", verify, "whether a folder holds what was written"),
+    ("verify", verify, "every claim of a scheme, measured; or a folder's data"),
     ("repair", repair, "recompute what of it is damaged"),
     ("check", check, "the mistakes of a run file, or what it would take"),
     ("new", new, "begin a model of your own"),

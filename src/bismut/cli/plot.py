@@ -24,13 +24,19 @@ def plot(
     bismut plot top --list
     bismut plot top energy paths-sphere --format svg
     """
+    from functools import partial
+
     from bismut.errors import BismutError, nearest
-    from bismut.figures.runs import pictures, save_picture
+    from bismut.figures.certificate import fill
+    from bismut.figures.runs import Picture, pictures, save_picture
     from bismut.figures.style import check_installed
     from bismut.store import read_run
 
     found = read_run(run)
     known = pictures(found.statistics, found.provenance["run"], found.provenance.get("labels", {}))
+    if found.certificate is not None:
+        report = found.certificate
+        known["certificate"] = Picture(report.headline, partial(fill, report=report), (13.0, 9.5))
     if only_list:
         if as_json:
             print_json({name: picture.title for name, picture in known.items()})

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import begins, duration, print_json, system_names, whole_number
+from bismut.cli.group import begins, block_range, duration, print_json, system_names, whole_number
+from bismut.cli.runs.executors import Cluster, Insecure, Workers, chosen_executor
 from bismut.cli.runs.schema import MOTIONS, OF_STATE, OF_SYSTEM, PLAIN_KINDS, SCHEMES, SPLITTINGS
 
 OUTPUT = Path("output")
@@ -69,6 +70,13 @@ def run(
     max_time: Annotated[
         float | None, typer.Option(parser=duration, metavar="TIME", help="stop a little before, with exit code 75: 90s, 30m, 2h or 1:30:00")
     ] = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    insecure: Insecure = False,
+    blocks: Annotated[
+        range | None,
+        typer.Option(parser=block_range, metavar="A:B", help="run only these blocks, as a part in FOLDER/parts; `bismut merge FOLDER` joins parts"),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the results of an earlier run")] = False,
     write: Annotated[Path | None, typer.Option(metavar="RUN.toml", help="write the run file for what was typed, and run")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what the run would take, and do not run")] = False,
@@ -85,6 +93,8 @@ def run(
     bismut run pendulum --trajectories 10000 --write pendulum.toml --dry-run
     bismut run pendulum.toml --seed 2 --out second
     bismut run my_model.py:system --set length=2
+    bismut run heavy-top --trajectories 1e6 --cluster tls://head:8786
+    bismut run heavy-top --trajectories 1e6 --out top --blocks 0:12
 
     \b
     --observe takes
@@ -124,7 +134,9 @@ def run(
     if dry_run:
         _rehearse(ready, as_json)
         return
-    _carry_out(ready, overwrite or ready.document.get("output", {}).get("overwrite", False), as_json, max_time)
+    overwrite = overwrite or ready.document.get("output", {}).get("overwrite", False)
+    with chosen_executor(workers, cluster, insecure) as executor:
+        _carry_out(ready, overwrite, as_json, max_time, executor, blocks)
 
 
 def _write(file: Path, ready: Any, overwrite: bool) -> None:
@@ -152,13 +164,21 @@ def _rehearse(ready: Any, as_json: bool) -> None:
         print(plan)
 
 
-def _carry_out(ready: Any, overwrite: bool, as_json: bool, max_time: float | None) -> None:
+def _carry_out(ready: Any, overwrite: bool, as_json: bool, max_time: float | None, executor: Any, blocks: range | None) -> None:
     from bismut.cli.runs.carrying import carry_out, claimed
+    from bismut.cli.runs.parts import carry_out_part
+    from bismut.errors import BismutError
     from bismut.store import deadline_after
 
     deadline, output = deadline_after(max_time), ready.document.get("output", {})
     # A model is called file.py:name, and its results after the file.
     name = Path(ready.model.entry.name.partition(":")[0]).stem
-    request = ready.request()
-    run = claimed(ready, request, Path(output.get("folder", OUTPUT / name)), overwrite=overwrite, numbered="folder" not in output)
-    carry_out(run, request, deadline=deadline, as_json=as_json, model=None if ready.model.text is None else ready.model.entry.name)
+    request, folder = ready.request(), Path(output.get("folder", OUTPUT / name))
+    if blocks is not None:
+        if "folder" not in output:
+            raise BismutError("--blocks needs --out FOLDER, in which the parts of the run meet.")
+        carry_out_part(ready, request, folder, blocks, overwrite=overwrite, deadline=deadline, as_json=as_json, executor=executor)
+        return
+    run = claimed(ready, request, folder, overwrite=overwrite, numbered="folder" not in output)
+    model = None if ready.model.text is None else ready.model.entry.name
+    carry_out(run, request, deadline=deadline, as_json=as_json, model=model, executor=executor)

@@ -1,29 +1,94 @@
-"""`bismut verify RUN --data`: whether a run folder holds what was written."""
+"""`bismut verify WHAT`: every claim of a scheme, measured; with --data, whether a run folder holds what was written."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import FAILED, print_json
-from bismut.cli.resume import AsJson, RunFolder
+from bismut.cli.group import FAILED, begins, print_json, system_names, whole_number
+from bismut.cli.runs.schema import SCHEMES, SPLITTINGS
+
+PAGE = Path("docs/measured.md")
 
 
 def verify(
-    run: RunFolder, data: Annotated[bool, typer.Option("--data", help="read everything that was committed")] = False, as_json: AsJson = False
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[WHAT]", help="a gallery name, a run file, model.py:system, or the folder of a run", autocompletion=system_names),
+    ] = None,
+    parameters: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a parameter; may be repeated")] = None,
+    scheme: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"{', '.join(SCHEMES)} [the system's own choice]", autocompletion=begins(SCHEMES))
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(metavar="KT", help="a heat bath: its kT")] = None,
+    friction: Annotated[str | None, typer.Option(metavar="NUMBERS", help="of the bath: a number, or one per coordinate")] = None,
+    rate: Annotated[str | None, typer.Option(metavar="NUMBER", help="of the bath, instead of friction")] = None,
+    splitting: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"of the bath: {', '.join(SPLITTINGS)} [BAOAB]", autocompletion=begins(SPLITTINGS))
+    ] = None,
+    step: Annotated[float | None, typer.Option(metavar="H", help="time step [the system's own choice]")] = None,
+    seed: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="of the noise [0]")] = None,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="for sampling: 10s, 2m, 1h; 0 for none")] = "10s",
+    tolerance: Annotated[float, typer.Option(metavar="X", help="how far temperatures may be off, relative")] = 0.02,
+    quick: Annotated[bool, typer.Option("--quick", help="structure and consistency alone: no orders, no engines, no sampling")] = False,
+    picture: Annotated[Path | None, typer.Option("--figure", metavar="FILE", help="draw the report on one page")] = None,
+    everything: Annotated[bool, typer.Option("--all", help=f"the whole gallery; writes {PAGE}")] = False,
+    own: Annotated[bool, typer.Option("--own", help="with --all: each system with its own scheme alone")] = False,
+    peers: Annotated[bool, typer.Option("--peers", help="judge diffrax, jax-md and OpenMM, if they are installed, beside bismut")] = False,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=f"where --all writes its page [{PAGE}]")] = None,
+    data: Annotated[bool, typer.Option("--data", help="of a run's folder: compare every committed file with its checksum instead")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
 ) -> None:
-    """Compare every committed file of a run with its checksum, and list what is complete, partial and corrupt. Exit code 1 if something is corrupt.
+    """Measure every claim of a scheme: structure, orders, what was written by hand, engines, and equilibrium where there is a bath.
 
     \b
+    bismut verify heavy-top --scheme verlet --step 0.01
+    bismut verify pendulum --budget 2m --json
+    bismut verify my_model.py:system --temperature 0.5 --rate 1
+    bismut verify output/heavy-top
     bismut verify output/heavy-top --data
+    bismut verify --peers
+    bismut verify --all
+
+    Exit codes: 0 every claim held, 1 a claim failed, 3 none failed but one is undecided, 2 wrong use, 130 interrupted.
     """
     from bismut.errors import BismutError
 
-    if not data:
-        raise BismutError(f"What is to be verified? `bismut verify {run} --data` reads everything that was committed.")
-    tell_data(run, as_json)
+    if sum([what is not None, everything, peers]) != 1:
+        raise BismutError("verify wants one of: a name, a file or a folder; --all; --peers. `bismut list` shows the names.")
+    if everything:
+        _everything(out or PAGE, budget, quick, own, as_json)
+        return
+    if peers:
+        _peers(budget, as_json)
+        return
+    assert what is not None
+    if data:
+        tell_data(Path(what), as_json)
+        return
+    from bismut.cli.runs import typed
+    from bismut.findings import verify as measure
+
+    tables = {
+        "parameters": typed.parameters(parameters),
+        "scheme": {"name": _spelled(scheme)},
+        "bath": {
+            "temperature": temperature,
+            "friction": typed.numbers("friction", friction),
+            "rate": typed.numbers("rate", rate),
+            "splitting": splitting,
+        },
+    }
+    ready = typed.from_typed(_place(what), {"step": step, "seed": seed}, tables, [])
+    settings = {"order": not quick, "budget": 0.0 if quick else budget, "tolerance": tolerance}
+    report = measure(ready.scheme, ready.start, step=float(ready.document["step"]), seed=int(ready.document["seed"]), **settings)
+    if picture is not None:
+        report.figure(picture)
+    _show(report, as_json)
+    raise typer.Exit(report.exit_code)
 
 
-def tell_data(run: RunFolder, as_json: bool) -> None:
+def tell_data(run: Path, as_json: bool) -> None:
     """What of a run is complete, partial and corrupt."""
     from dataclasses import asdict
 
@@ -36,3 +101,69 @@ def tell_data(run: RunFolder, as_json: bool) -> None:
         print(report if report.ok else f"{report}\n`bismut repair {run}` recomputes what is corrupt.")
     if not report.ok:
         raise typer.Exit(FAILED)
+
+
+def _spelled(name: str | None) -> str | None:
+    """The name of a scheme, however it is capitalised."""
+    return name if name is None else {known.lower(): known for known in SCHEMES}.get(name.lower(), name)
+
+
+def _place(what: str) -> str:
+    """A run's folder stands for its run file."""
+    from bismut.errors import BismutError
+
+    folder = Path(what)
+    if not folder.is_dir():
+        return what
+    if (folder / "model.txt").exists():
+        raise BismutError(f"The system of {folder} came from a Python model, and a folder is never run as code. Use: bismut verify model.py:system")
+    if not (folder / "run.toml").exists():
+        raise BismutError(f"{folder} holds no run.toml, so it was not made by `bismut run`.")
+    return str(folder / "run.toml")
+
+
+def _show(report: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(report.as_json())
+        return
+    import sys
+
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        Console().print(report)
+    else:
+        print(report)
+
+
+def _everything(page: Path, budget: str, quick: bool, own: bool, as_json: bool) -> None:
+    """Every system of the gallery with its own scheme and with each other one that takes it; the page, and a line for each."""
+    import sys
+
+    from bismut.cli.runs.measured import catalogue, page_of
+
+    reports = {}
+    for name, report in catalogue(budget="0" if quick else budget, order=not quick, own=own):
+        reports[name] = report
+        print(f"{report.verdict.value:10} {name}: {report.headline}", file=sys.stderr if as_json else sys.stdout, flush=True)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(page_of(reports), encoding="utf-8")
+    if as_json:
+        print_json({name: report.as_json() for name, report in reports.items()})
+    else:
+        print(f"\nwritten to {page}")
+    raise typer.Exit(max((report.exit_code for report in reports.values()), key=lambda code: {0: 0, 3: 1, 1: 2}[code], default=0))
+
+
+def _peers(budget: str, as_json: bool) -> None:
+    from bismut.findings.peers import judge
+    from bismut.findings.verify import seconds_of
+
+    reports, missing = judge(seconds_of(budget))
+    if as_json:
+        print_json({"reports": {name: report.as_json() for name, report in reports.items()}, "missing": missing})
+        return
+    for report in reports.values():
+        print(f"{report}\n")
+    for name, reason in missing.items():
+        print(f"– {name}: {reason}")

@@ -78,7 +78,8 @@ class Batch(NamedTuple):
 
 @runtime_checkable
 class Program(Protocol):
-    """A compiled task. Nothing is changed in place: a batch can be advanced again from where it was. Threads may share a program."""
+    """A compiled task. A batch can be advanced again from where it was, but its watches remember only one way: their memories are handed on. Threads
+    may share a program."""
 
     def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
         """Trajectories, by their numbers, at states with a leading axis; nobody watches yet."""

@@ -23,7 +23,7 @@ from bismut.ensembles.observable import measure, value_of
 from bismut.errors import BismutError, DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Index, Wiener, advance, words
+from bismut.noise import Index, Path, advance, words
 from bismut.programs import compiled
 from bismut.tracing import traced
 
@@ -39,7 +39,7 @@ def average(
     steps: int,
     trajectories: int = 1,
     seed: int | None = None,
-    path: Wiener | None = None,
+    path: Path | None = None,
     t0: float = 0.0,
     over: str = "end",
 ) -> Float[Array, "..."]:
@@ -54,10 +54,10 @@ def average(
     steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")
     if over not in ("end", "time"):
         raise DomainError(f'over must be "end" or "time", but {over!r} came.')
-    path = chosen_path(seed, path)
+    path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=trajectories)
     if not scheme.pathwise:
         scheme, start, step = jax.tree.map(_undifferentiated, (scheme, start, step))
-    batch = check_start(scheme, start)
+    batch = check_start(scheme, start, t0)
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
     dtype, size = scheme.system.dtype, min(_BLOCK, trajectories)
@@ -91,7 +91,7 @@ def _undifferentiated(leaf):
 
 
 @compiled
-def _block(scheme: Scheme, of: Callable, path: Wiener, states: State, index: Index, weight, h, t0, steps: int, summed: bool):
+def _block(scheme: Scheme, of: Callable, path: Path, states: State, index: Index, weight, h, t0, steps: int, summed: bool):
     """The sum over the trajectories of one block."""
     dtype = scheme.system.dtype
     observed = lambda carry, t: _weighted(jax.vmap(lambda state: value_of(of, scheme, state, t))(carry.state), weight)

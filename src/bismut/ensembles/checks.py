@@ -12,8 +12,9 @@ from jax.core import Tracer
 
 from bismut.ensembles.result import RESERVED
 from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
+from bismut.host import evaluate
 from bismut.mechanics import Maxwell, Scheme, State, constraint
-from bismut.noise import Index, Wiener, words
+from bismut.noise import Index, Path, Wiener, words
 from bismut.programs import Memory, compiled, key, split
 from bismut.spaces import Point
 from bismut.tracing import traced
@@ -54,13 +55,24 @@ def one_of(value, words: tuple[str, ...], name: str) -> str:
     return value
 
 
-def chosen_path(seed: int | None, path: Any) -> Wiener:
-    """The path of a seed, or the path itself; not both."""
-    if path is not None and not isinstance(path, Wiener):
-        raise DomainError(f"path must be a Wiener path such as Wiener(7, substeps=2), but {type(path).__name__} came. A number is given as seed=.")
+def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps: int, trajectories: int) -> Path:
+    """The path of a seed, or the path itself, not both; refused if it cannot drive so many steps of so many trajectories."""
+    if path is not None and not isinstance(path, Path):
+        raise DomainError(
+            f"path must be a path such as Wiener(7, substeps=2), Recorded(increments) or a subclass of Path of your own, but {type(path).__name__} "
+            "came. A number is given as seed=, and data as Recorded(data)."
+        )
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
-    return path if path is not None else Wiener(0 if seed is None else seed)
+    if path is None:
+        return Wiener(0 if seed is None else seed, bounded=scheme.bounded)
+    if path.jumps and not scheme.marcus:
+        raise DomainError(
+            f"{path!r} jumps, but a jump under {scheme.title} would not be the flow of its noise for unit time, because kicks see the momentum. "
+            "Use noise that depends on q alone."
+        )
+    path.check(channels=scheme.clipped, h=step, steps=steps, trajectories=trajectories)
+    return path
 
 
 def check_time(t0) -> None:
@@ -102,7 +114,7 @@ def check_looks(observe: Mapping[str, Any] | None, steps: Any) -> None:
             )
 
 
-def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
+def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
     """Refuse a start that is no state of the scheme's system; return its batch axis, if it has one."""
     if not isinstance(start, State | Maxwell):
         raise ShapeError(f"start must be a State from scheme.start(...), but {type(start).__name__} came.")
@@ -120,7 +132,7 @@ def check_start(scheme: Scheme, start: Any) -> tuple[int, ...]:
     if not scheme.system.separable and scheme.system.has_lagrangian:
         _check_regular(scheme, start, batch)
     if scheme.system.constraints:
-        constraint.check_start(scheme.system, start, batch)
+        constraint.check_start(scheme.system, start, batch, t)
     return _one_axis(batch)
 
 
@@ -137,7 +149,7 @@ def _one_axis(batch: tuple[int, ...]) -> tuple[int, ...]:
     return batch
 
 
-def one_start(start: State | Maxwell, path: Wiener, trajectory: Any, batch: tuple[int, ...]) -> State:
+def one_start(start: State | Maxwell, path: Path, trajectory: Any, batch: tuple[int, ...]) -> State:
     """The start of one trajectory; of a batch, the one that belongs to it."""
     known = not traced(trajectory)
     if known and (isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0):
@@ -159,7 +171,7 @@ def example_of(start: State | Maxwell, batch: tuple[int, ...]) -> State:
     return jax.tree.map(shape, start)
 
 
-def many_starts(start: State | Maxwell, path: Wiener, trajectories: Any, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
+def many_starts(start: State | Maxwell, path: Path, trajectories: Any, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
     """The starts of many trajectories along a first axis; of a batch, those at the places given, by default the numbers of the trajectories."""
     at: Any = trajectories.astype(np.int64) if places is None else places
     if isinstance(start, Maxwell):
@@ -173,7 +185,7 @@ def many_starts(start: State | Maxwell, path: Wiener, trajectories: Any, batch: 
 
 
 @compiled
-def _draw(start: Maxwell, path: Wiener, index: Index, q: Point, axis: int | None) -> State:
+def _draw(start: Maxwell, path: Path, index: Index, q: Point, axis: int | None) -> State:
     spread = jax.vmap(lambda i, place: start.draw(path, i, place), in_axes=(0, axis))
     return spread(index, q)
 
@@ -187,7 +199,7 @@ def _check_regular(scheme: Scheme, start: State, batch: tuple[int, ...]) -> None
     numbers = tuple(np.asarray(number).tobytes() for number in split((scheme.system, one))[0])
 
     def solvable() -> bool:
-        return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(scheme.system.velocity(one.q, one.p)))
+        return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(evaluate(scheme.system.velocity, one.q, one.p)))
 
     if not _REGULAR.get((key((scheme.system, one)), numbers), solvable):
         raise DegenerateError("∂L/∂v = p has no solution at the start: the Lagrangian is degenerate there, or the momentum lies outside its range.")

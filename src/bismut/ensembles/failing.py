@@ -9,7 +9,7 @@ from bismut.engines.engine import Batch, Course, Program
 from bismut.ensembles.observers.watcher import Setting
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Wiener, words
+from bismut.noise import Path, words
 from bismut.programs import compiled
 
 _TOGETHER = 32  # failures looked into by one call
@@ -39,7 +39,7 @@ def residuals(program: Program, course: Course, numbers: Any, setting: Setting, 
 
 
 @compiled
-def _solved(scheme: Scheme, path: Wiener, states: State, trajectories, steps, h, t0):
+def _solved(scheme: Scheme, path: Path, states: State, trajectories, steps, h, t0):
     def one(state, trajectory, k):
         t = kernel.time(t0, h, k)
         dW = path.increment(trajectory, k, scheme.channels, h, scheme.system.dtype, clipped=scheme.clipped)

@@ -16,7 +16,7 @@ from bismut.engines.engine import Course, Program, Task, Watch
 from bismut.ensembles.task import bytes_of
 from bismut.flows import Solve, kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Wiener
+from bismut.noise import Path
 from bismut.programs import Memory, key, split
 
 _ROWS = 2**22  # bytes of steps that are handed over at a time
@@ -34,7 +34,7 @@ class Followed(NamedTuple):
     failed: int
 
 
-def follow(scheme: Scheme, state: State, path: Wiener, number: int, h: float, t0: float, records: int, every: int) -> Followed | None:
+def follow(scheme: Scheme, state: State, path: Path, number: int, h: float, t0: float, records: int, every: int) -> Followed | None:
     """The trajectory; None if only XLA can compute it."""
     numbers, whole = split((scheme, path))
     program = _PROGRAMS.get((jax.default_backend(), key((scheme, path, state))), lambda: _program(state, numbers, whole, scheme.system.dtype))

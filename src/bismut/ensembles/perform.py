@@ -18,7 +18,7 @@ def perform(
     *,
     progress: bool | None = None,
     dry_run: bool = False,
-    executor: Executor | None = None,
+    executor: Any = None,
     journal: Journal | None = None,
     blocks: range | None = None,
     deadline: float | None = None,

@@ -27,7 +27,7 @@ from bismut.ensembles.sweep import grid, started, variants
 from bismut.ensembles.task import Chosen, chosen, known, numbers_of, program
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.mechanics import Maxwell, Scheme, State
-from bismut.noise import Wiener
+from bismut.noise import Path
 
 _FEW = 32  # blocks up to which their number is made to fit
 
@@ -73,7 +73,7 @@ class Request:
         return self.settings[0].scheme
 
     @property
-    def path(self) -> Wiener:
+    def path(self) -> Path:
         return self.settings[0].path
 
     @property
@@ -135,7 +135,7 @@ def request(
     burn_in: int = 0,
     until: Mapping[str, float] | None = None,
     sweep: Mapping[str, Any] | None = None,
-    path: Wiener | None = None,
+    path: Path | None = None,
     t0: Any = None,
     on_failure: str = "exclude",
     block: int | None = None,
@@ -169,10 +169,10 @@ def request(
         raise DomainError(f"Trajectory numbers are below 2⁶³, but {first + trajectories} came.")
     one_of(mode, MODES, "mode")
     one_of(on_failure, ("exclude", "raise"), "on_failure")
-    path = chosen_path(seed, path)
+    path = chosen_path(seed, path, scheme, step=float(step), steps=done + burn_in + steps, trajectories=first + trajectories)
     axes = grid(sweep)
     schemes = variants(scheme, axes)
-    starts, batch = _starts(schemes, start, axes, trajectories, continued=continue_from is not None)
+    starts, batch = _starts(schemes, start, axes, trajectories, t0, continued=continue_from is not None)
     one = example_of(starts[0], batch)
     watchers = tuple((name, what if isinstance(what, Watcher) else Records(what)) for name, what in (observe or {"energy": energy}).items())
     here = jax.local_device_count()
@@ -244,7 +244,7 @@ def _targets(until: Mapping[str, float] | None, watchers: tuple[tuple[str, Watch
     return dict(until or {})
 
 
-def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajectories: int, continued: bool) -> tuple[tuple, tuple[int, ...]]:
+def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajectories: int, t0, continued: bool) -> tuple[tuple, tuple[int, ...]]:
     """The start of each variant, and the batch axis of all of them."""
     if continued and axes:
         flat = jax.tree.map(lambda leaf: np.reshape(leaf, (-1, *np.shape(leaf)[len(axes) :])), start)
@@ -252,7 +252,7 @@ def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajecto
         return starts, (trajectories,)
     if continued:
         return (start,), (trajectories,)
-    batch = check_start(schemes[0], start)
+    batch = check_start(schemes[0], start, t0)
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
     return tuple(started(variant, start) for variant in schemes) if axes else (start,), batch

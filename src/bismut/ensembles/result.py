@@ -15,7 +15,19 @@ from bismut.errors import BismutError, nearest
 from bismut.mechanics import State
 from bismut.showing import table
 
-RESERVED = ("final", "times", "outcome", "provenance", "observables", "request", "totals", "trajectories_run", "steps_run", "steps_done")
+RESERVED = (
+    "final",
+    "times",
+    "outcome",
+    "provenance",
+    "certificate",
+    "observables",
+    "request",
+    "totals",
+    "trajectories_run",
+    "steps_run",
+    "steps_done",
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +59,7 @@ class Provenance:
     steps_run: int | None = None
     first_trajectory: int = 0
     steps_before: int = 0
+    path: str = ""
 
 
 def as_data(tree: Any) -> Any:
@@ -68,6 +81,7 @@ class Result:
     times       of the records
     provenance  what is needed to repeat the run
     steps_done  steps made since the very beginning, burn-in and earlier runs included
+    certificate what the run proves of itself, if it was asked for: simulate(..., certify=True)
     """
 
     def __init__(
@@ -82,6 +96,7 @@ class Result:
     ):
         self.times, self.final, self.outcome, self.provenance = times, final, outcome, provenance
         self.observables, self.request, self.totals = observables, request, totals
+        self.certificate: Any = None
 
     @property
     def trajectories_run(self) -> int | list[int]:

@@ -31,6 +31,7 @@ from bismut.ensembles.working import Kept, Note, Work
 from bismut.errors import BlockError, SimulationError
 from bismut.executors import Executor, Failed, Line, Threads
 from bismut.mechanics import State
+from bismut.noise import Wiener
 
 _MANY = 8  # blocks that fail before no more are begun
 
@@ -214,9 +215,10 @@ def _provenance(request: Request, run: list[int], steps: int) -> Provenance:
         trajectories=request.trajectories,
         t0=request.t0,
         seed=path.seed_number,
-        substeps=path.substeps,
-        shift=path.shifted_by,
-        bounded=path.bounded,
+        substeps=path.substeps if isinstance(path, Wiener) else 1,
+        shift=path.shifted_by if isinstance(path, Wiener) else 0,
+        bounded=isinstance(path, Wiener) and path.bounded,
+        path=repr(path),
         mode=request.chosen.engine.name,
         block=request.size,
         parameters=as_data(scheme.system.parameters),

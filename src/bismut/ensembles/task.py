@@ -92,9 +92,10 @@ def task_of(setting: Setting, one: State) -> Task:
 
 
 def _watch(watcher: Watcher, whole) -> Watch:
+    # Traced once, whoever asks for shapes or for code.
     return Watch(
-        begin=lambda state, t, numbers: watcher.begin(whole(numbers).scheme, state, t),
-        look=lambda memory, state, t, numbers: watcher.look(memory, whole(numbers).scheme, state, t),
+        begin=jax.jit(lambda state, t, numbers: watcher.begin(whole(numbers).scheme, state, t)),
+        look=jax.jit(lambda memory, state, t, numbers: watcher.look(memory, whole(numbers).scheme, state, t)),
     )
 
 

@@ -19,7 +19,7 @@ from bismut.ensembles.outcome import Failure, Outcome
 from bismut.errors import DomainError
 from bismut.flows import Solve, kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Wiener, advance, words
+from bismut.noise import Path, advance, words
 from bismut.programs import compiled
 from bismut.showing import brief
 from bismut.spaces import Point
@@ -84,7 +84,7 @@ def trajectory(
     every: int = 1,
     seed: int | None = None,
     trajectory: Any = 0,
-    path: Wiener | None = None,
+    path: Path | None = None,
     t0: float = 0.0,
 ) -> Trajectory:
     """One trajectory, kept whole. jax.grad and jax.jvp go through it, by implicit differentiation of each step.
@@ -101,8 +101,8 @@ def trajectory(
     steps, every = count(steps, "steps"), count(every, "every")
     if steps % every:
         raise DomainError(f"steps must be a multiple of every so that the last state is kept, but steps = {steps} and every = {every} came.")
-    path = chosen_path(seed, path)
-    state = one_start(start, path, trajectory, check_start(scheme, start))
+    path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=1 if traced(trajectory) else trajectory + 1)
+    state = one_start(start, path, trajectory, check_start(scheme, start, t0))
     dtype = scheme.system.dtype
     h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)
     times = begin + h * every * jnp.arange(steps // every + 1)
@@ -116,7 +116,7 @@ def trajectory(
 
 
 @compiled
-def _run(scheme: Scheme, state: State, path: Wiener, index, h, t0, records: int, every: int):
+def _run(scheme: Scheme, state: State, path: Path, index, h, t0, records: int, every: int):
     dtype = scheme.system.dtype
 
     def one(now, _):

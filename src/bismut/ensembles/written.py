@@ -109,9 +109,11 @@ def leaves(tree: Any) -> list[np.ndarray]:
 
 
 def like(example: Any, found: list[np.ndarray], what: str) -> Any:
-    """The tree with these leaves, each of the shape and type that the example has: programs of the machine trust them."""
+    """The tree with copies of these leaves, each of the shape and type that the example has: programs of the machine trust them, and write there."""
     old, structure = jax.tree.flatten(example)
     shapes = lambda parts: [(np.shape(part), np.asarray(part).dtype) for part in parts]
     if len(old) != len(found) or shapes(old) != shapes(found):
         raise StoreError(f"{what} does not fit this run: it holds {len(found)} arrays of other shapes or types. It was made by another run.")
-    return structure.unflatten([type(was)(now.item()) if isinstance(was, int | float) else now for was, now in zip(old, found, strict=True)])
+    return structure.unflatten(
+        [type(was)(now.item()) if isinstance(was, int | float) else np.array(now) for was, now in zip(old, found, strict=True)]
+    )

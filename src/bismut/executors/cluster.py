@@ -12,6 +12,7 @@ import ipaddress
 import pickle
 import queue
 import socket
+import sys
 import threading
 import time
 import uuid
@@ -27,6 +28,7 @@ from bismut.executors.worker import packed
 
 _LOOK = 1.0  # seconds between two questions for who is there
 _NEWS = 200  # messages a second that the scheduler is asked to pass on
+_NOBODY = 30.0  # seconds without a worker after which that is said
 _ENDING = 30.0  # seconds for a worker that hangs to be ended and to come back
 
 
@@ -61,7 +63,7 @@ class Dask:
             self._own.pop(0).close()
 
     def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]:
-        crew = _Crew(self._client, packed(work))
+        crew = _Crew(self._client, packed(work), ours=len(self._own) > 1)
         try:
             yield from supervised(crew, jobs, line, attempts=self.attempts, patience=self.patience)
         finally:
@@ -98,7 +100,8 @@ class Dask:
             raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, but {where!r} came.")
         import dask
 
-        quiet = {"distributed.logging.distributed": "error"}
+        # Samples of the stack a hundred times a second cost some percent, and nobody looks at them here.
+        quiet = {"distributed.logging.distributed": "error", "distributed.worker.profile.enabled": False}
         # One set of threads each; spawned, never forked, for a forked JAX waits for ever.
         share = {"distributed.nanny.pre-spawn-environ.NPROC": 1, "distributed.worker.multiprocessing-method": "spawn"}
         with dask.config.set(quiet | share):
@@ -107,7 +110,7 @@ class Dask:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 silence_logs="ERROR",
             )
@@ -142,7 +145,7 @@ def check_address(address: str, insecure: bool) -> None:
 class _Crew:
     """The tasks of one run."""
 
-    def __init__(self, client: Any, data: bytes):
+    def __init__(self, client: Any, data: bytes, ours: bool):
         from bismut.executors import delivery  # needs Dask
 
         self._delivery = delivery
@@ -153,7 +156,8 @@ class _Crew:
         self._threads: dict[str, int] = {}
         self._ending: list[threading.Thread] = []
         self._looked = self._stopped = 0.0
-        client.register_plugin(delivery.Delivery(self._run, data))
+        self._seen, self._complained = time.monotonic(), False
+        client.register_plugin(delivery.Delivery(self._run, data, ours))
         client.subscribe_topic(self._run, lambda event: self._heard.put(pickle.loads(event[1])))
 
     def room(self) -> int:
@@ -225,7 +229,17 @@ class _Crew:
         given = {place: [names[key] for key in keys if key in names] for place, keys in self._client.processing().items()}
         silent = {min(tickets): place for place, tickets in given.items() if tickets and place not in self._places.values()}
         self._places |= silent
+        if not self._threads and self._stopped:
+            return [News("lost", ticket, "All workers are gone.") for ticket in self._futures]
+        self._complain()
         return [News("waiting", ticket) for ticket in gone] + [News("begun", ticket, place) for ticket, place in silent.items()]
+
+    def _complain(self) -> None:
+        """Say once that nobody is there to work: queues may take their time, but somebody may have forgotten to begin workers."""
+        self._seen = time.monotonic() if self._threads else self._seen
+        if time.monotonic() - self._seen > _NOBODY and not self._complained:
+            self._complained = True
+            print(f"bismut: {self._client.scheduler.address} has had no workers for {_NOBODY:g} s; the run waits for them.", file=sys.stderr)
 
     def _name(self, ticket: int) -> str:
         return f"{self._run}-{ticket}"

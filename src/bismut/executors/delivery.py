@@ -10,7 +10,7 @@ from typing import Any
 from distributed import WorkerPlugin, get_worker
 
 from bismut.executors.executor import Line, Work
-from bismut.executors.worker import refusal, unpacked
+from bismut.executors.worker import ignore_signals, refusal, unpacked
 
 _DELIVERED: dict[str, bytes] = {}
 _OPENED: dict[str, Work] = {}
@@ -19,13 +19,16 @@ _OPENING = threading.Lock()
 
 
 class Delivery(WorkerPlugin):
-    """The work of a run. Dask brings it to every worker that is there, and to every one that comes."""
+    """The work of a run. Dask brings it to every worker that is there, and to every one that comes. Workers that were begun by the driver are deaf to
+    signals that a terminal sends to everybody: the driver tells them to stop."""
 
-    def __init__(self, run: str, data: bytes):
-        self.name, self.data = run, data
+    def __init__(self, run: str, data: bytes, deaf: bool):
+        self.name, self.data, self.deaf = run, data, deaf
 
     def setup(self, worker: Any) -> None:
         _DELIVERED[self.name] = self.data
+        if self.deaf and threading.current_thread() is threading.main_thread():
+            ignore_signals()
 
     def teardown(self, worker: Any) -> None:
         for table in (_DELIVERED, _OPENED):
@@ -33,7 +36,8 @@ class Delivery(WorkerPlugin):
         _STOPPED.discard(self.name)
 
 
-def stop(run: str) -> None:
+async def stop(run: str) -> None:
+    """Not waited for, which Dask allows coroutines alone."""
     _STOPPED.add(run)
 
 

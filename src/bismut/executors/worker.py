@@ -87,10 +87,14 @@ def refusal(problem: Exception) -> str:
     return f"A worker cannot take this work: {type(problem).__name__}: {problem}"
 
 
-def main() -> None:
+def ignore_signals() -> None:
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
+def main() -> None:
+    ignore_signals()
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a model prints must not be taken for news
     Worker(sys.stdin.buffer, sink).run()

@@ -2,19 +2,26 @@
 
 import sys
 
-from bismut.actions import Action
+from bismut.actions import Action, DiscreteHamiltonian
 from bismut.ensembles.explaining import ensemble_words
 from bismut.flows import Flow, Variational
+from bismut.flows.generating import Generated
 from bismut.mechanics import Scheme
 from bismut.showing import Words, counted
 
 
 def explain(scheme: Scheme) -> str:
     """In words and formulas: the action of a scheme, what is solved for and how, what it costs, and what it claims."""
-    system, claims = scheme.system, scheme.claims
+    system, claims = scheme.system, scheme.promised
     lines = [f"{scheme.title} on {scheme.space}: {_freedom(scheme)}, {counted(scheme.channels, 'Wiener process', 'Wiener processes')}"]
     if isinstance(scheme, Flow):
         lines += scheme.details()
+    if isinstance(scheme, DiscreteHamiltonian):
+        lines += [f"  generating   {formula}" for formula in _formulas(scheme)]
+        lines.append(f"  unknown      {system.space.dim} components of p̄, and as many of x = q1 ⊖ q0; p1 = D₂S")
+        lines.append(f"  solve        x = ∂K_d/∂p̄, p0 = −D₁S {Generated(scheme).shape().words}")
+        if scheme.bounded:
+            lines.append("  increments   bounded, |ΔW| ≤ √(4 h |ln h|) unless a path is given: moments change by O(h²), below every order claimed")
     if isinstance(scheme, Action):
         structure = Variational(scheme).structure()
         lines += [f"  action       {formula}" for formula in _formulas(scheme)]
@@ -24,10 +31,16 @@ def explain(scheme: Scheme) -> str:
         pull = " + G(q0)ᵀΛ" if system.constraints else ""
         lines.append(f"  solve        p0{pull} = −D₁S_d(q0, q0 ⊕ h v) − f⁻: {structure.words}")
         lines.append(f"  cost         {structure.cells.width} tangents of the residual and one block solve per iteration")
-        if system.forced:
-            when = "explicit, with the velocity at the start of the step" if scheme.explicit_force else "with the velocity of the step"
+        explicit = scheme.explicit_force and system.force_sees_velocity
+        if system.pushed:
+            when = "explicit, with the velocity at the start of the step" if explicit else "with the velocity of the step"
             lines.append(f"  force        as impulses of its virtual work along the step; {when}")
-    kept = [word for word, flag in (("symplectic", claims.symplectic), ("keeps momentum maps", claims.momentum_maps)) if flag and not system.forced]
+        if system.random_forces:
+            when = "with the velocity half way through the kick" if explicit and system.kick_sees_velocity else "where the action looks at the noise"
+            lines.append(f"  random       {counted(system.random_forces, 'random force')} F_j ∘ dW_j, as virtual work {when}")
+        if scheme.forced and not system.forced:
+            lines.append("  force        the impulses f⁻ and f⁺ that were given")
+    kept = [word for word, flag in (("symplectic", claims.symplectic), ("keeps momentum maps", claims.momentum_maps)) if flag and not scheme.forced]
     orders = [f"order {claims.order:g}"] if claims.order is not None else []
     orders += [f"strong order {claims.strong_order:g}"] if claims.strong_order is not None and scheme.channels else []
     orders += [f"weak order {claims.weak_order:g}"] if claims.weak_order is not None and scheme.channels else []
@@ -42,8 +55,8 @@ def _freedom(scheme: Scheme) -> str:
     return f"{free} ({system.space.dim} less {counted(system.constraints, 'constraint')})" if system.constraints else free
 
 
-def _formulas(scheme: Action) -> list[str]:
-    """The indented lines that open the file of an action: its scalar, said as an equation."""
+def _formulas(scheme: Scheme) -> list[str]:
+    """The indented lines that open the file of a scheme: its scalar, said as an equation."""
     # A class made in a notebook or by exec may belong to no module that can be found.
     text = getattr(sys.modules.get(type(scheme).__module__), "__doc__", None) or ""
     return [line.strip() for line in text.splitlines() if line.startswith("    ")]

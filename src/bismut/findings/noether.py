@@ -1,6 +1,7 @@
 """Is a momentum map kept where the symmetry is one?
 
-    J = ⟨p, ξ_Q(q)⟩ = Σ_i p_i ξ_i        kept  if  L, every γ_i and the surface g = 0  are unchanged when q moves along ξ_Q, and v with it
+    J = ⟨p, ξ_Q(q)⟩ = Σ_i p_i ξ_i        kept  if  L, every γ_i and the surface g = 0  are unchanged when q moves along ξ_Q, and v with it,
+                                          and forces do no work along it, ⟨F, ξ_Q⟩ = 0
 
 Whether they are unchanged is measured at random points near a computed path, at random velocities: a derivative that vanishes at a special point, as
 that of x⁴ + y⁴ on an axis under rotations, says nothing. Changes of J are measured against the terms it is made of, Σ_i |p_i ξ_i|: from rest J itself
@@ -17,10 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.findings.report import Finding, at_most, not_measured
+from bismut.findings.finding import Finding, at_most, not_measured
 from bismut.mechanics import Scheme, State, System
 from bismut.mechanics.constraint import jacobian, nearest_point
-from bismut.spaces import Point, Space, Velocity, add
+from bismut.mechanics.hamiltonian import bracket, field
+from bismut.spaces import Point, Space, Velocity, add, pair
 
 Generator = Callable[[Space, Point], Velocity]
 
@@ -30,15 +32,19 @@ _CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compilin
 
 
 class Breaking(NamedTuple):
-    """Largest relative change under a symmetry, at any of the places, of the Lagrangian, the stochastic potentials and the constraints."""
+    """Largest relative change under a symmetry, at any of the places, of the Lagrangian, the stochastic potentials and the constraints; and the
+    largest relative work of forces, steady and random, along it."""
 
     lagrangian: float
     noise: float
     constraint: float
+    force: float
 
     def words(self, limit: float) -> str:
         names = {"L": self.lagrangian, "the noise": self.noise, "the constraint": self.constraint}
-        return " and ".join(f"{name} ({value:.1g})" for name, value in names.items() if not value <= limit)
+        changed = " and ".join(f"{name} ({value:.1g})" for name, value in names.items() if not value <= limit)
+        worked = "" if self.force <= limit else f"forces do work along it ({self.force:.1g})"
+        return ", and ".join(filter(None, [f"no symmetry: it changes {changed}" if changed else "", worked]))
 
 
 def noether(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
@@ -61,7 +67,7 @@ def noether(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
             findings.append(not_measured(law, "L, noise or constraint are not finite near the path, so invariance cannot be judged"))
             continue
         invariant = all(value <= limit for value in broken)
-        unclaimed = "not claimed" if invariant else f"no symmetry: it changes {broken.words(limit)}"
+        unclaimed = "not claimed" if invariant else broken.words(limit)
         findings.append(at_most(law, drift, 1e3 * eps, claimed and invariant, words, unclaimed))
     return findings
 
@@ -74,6 +80,8 @@ def _maps(system: System, generators: tuple[Generator, ...], state: State) -> tu
     def one(generator):
         along = generator(space, state.q)
         xi = space.flatten(along)
+        if system.in_phase_space:  # where moving along ξ may have no momentum of its own
+            return p @ xi, jnp.abs(p) @ jnp.abs(xi), jnp.abs(xi) @ jnp.abs(xi)
         moving = space.flatten(system.momentum(state.q, along)) - space.flatten(system.momentum(state.q, zero))
         return p @ xi, jnp.abs(p) @ jnp.abs(xi), jnp.abs(moving @ xi)
 
@@ -82,7 +90,7 @@ def _maps(system: System, generators: tuple[Generator, ...], state: State) -> tu
 
 
 class Near(NamedTuple):
-    """Random points and velocities near a path, and, under constraints, points of the surface."""
+    """Random points and velocities near a path (momenta, where H stands for L), and, under constraints, points of the surface."""
 
     q: Point
     v: Velocity
@@ -102,7 +110,8 @@ def neighbours(system: System, states: State) -> Near:
         length = jnp.clip(jnp.max(jnp.abs(away)), 0.0, 1.0)
         reach = jnp.where(jnp.arange(_PLACES)[:, None] % 2 == 0, length, _FAR)
         q = jax.vmap(lambda q, e: space.move(q, space.unflatten(e)))(places.q, reach * moves)
-        v = jax.vmap(lambda q, p: space.flatten(system.velocity(q, p)))(places.q, places.p)
+        moving = (lambda q, p: p) if system.in_phase_space else system.velocity
+        v = jax.vmap(lambda q, p: space.flatten(moving(q, p)))(places.q, places.p)
         speed = jnp.max(jnp.abs(v))
         speed = jnp.where(speed > 0, 0.3 * speed, _FAR)
         v = jax.vmap(lambda v, e: add(space.unflatten(v), space.unflatten(e)))(v, speed * turns)
@@ -123,16 +132,36 @@ def _surface(system: System, q: Point, place: Point) -> Point:
 
 def breaking(system: System, generators: tuple[Generator, ...], near: Near) -> Breaking:
     """What a symmetry changes, at its worst place; not a number if nothing is finite anywhere."""
+    if system.in_phase_space:
+        return _breaking_in_phase_space(system, generators, near)
 
     def one(q: Point, v: Velocity, surface: Point):
         changes = [_changes(system, generator, q, v) for generator in generators]
         L, noise = (jnp.stack(part) for part in zip(*changes, strict=True))
         held = [_leaving(system, generator, surface) for generator in generators]
-        return jnp.max(L), jnp.max(noise, initial=0.0), jnp.max(jnp.stack(held), initial=0.0)
+        worked = [_work(system, generator, q, v) for generator in generators]
+        return jnp.max(L), jnp.max(noise, initial=0.0), jnp.max(jnp.stack(held), initial=0.0), jnp.max(jnp.stack(worked), initial=0.0)
 
     found = jax.jit(jax.vmap(one), compiler_options=_CHEAP)(*near)
     # Neighbours may lie outside the domain of a potential; those inside decide.
     return Breaking(*(float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found)))
+
+
+def _breaking_in_phase_space(system: System, generators: tuple[Generator, ...], near: Near) -> Breaking:
+    """|{H, J}| and |{H_i, J}| over the size of the products they are made of; `near.v` are momenta here."""
+    space, m = system.space, system.channels
+
+    def one(q: Point, p: Velocity):
+        maps = [lambda q, p, g=g: pair(p, g(space, q)) for g in generators]
+        functions = [system.hamiltonian, *(lambda q, p, i=i: system.noise_hamiltonian(q, p)[i] for i in range(m))]
+        size = lambda f: sum(jnp.sum(jnp.abs(space.flatten(part))) for part in field(space, f, q, p))
+        ratio = lambda f, J: jnp.abs(bracket(space, f, J, q, p)) / jnp.maximum(size(f) * size(J), jnp.finfo(system.dtype).tiny)
+        found = [jnp.max(jnp.stack([ratio(f, J) for J in maps])) for f in functions]
+        return found[0], jnp.max(jnp.stack(found[1:]), initial=0.0) if m else jnp.zeros((), system.dtype)
+
+    found = jax.jit(jax.vmap(one), compiler_options=_CHEAP)(near.q, near.v)
+    H, noise = (float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found))
+    return Breaking(H, noise, 0.0, 0.0)
 
 
 def _changes(system: System, generator: Generator, q: Point, v: Velocity) -> tuple[Float[Array, ""], Float[Array, " m"]]:
@@ -156,6 +185,15 @@ def _leaving(system: System, generator: Generator, q: Point) -> Float[Array, " k
         return jnp.zeros(0, system.dtype)
     xi = system.space.flatten(generator(system.space, q))
     return jax.vmap(lambda row: _relative(row * xi, 0.0))(jacobian(system, q))
+
+
+def _work(system: System, generator: Generator, q: Point, v: Velocity) -> Float[Array, " f"]:
+    """|⟨F, ξ⟩| over the size of its terms, for every force."""
+    space = system.space
+    xi = space.flatten(generator(space, q))
+    forces = [space.flatten(system.force(q, v))[None]] if system.pushed else []
+    forces += [jax.vmap(space.flatten)(system.random_force(q, v))] if system.random_forces else []
+    return jax.vmap(lambda row: _relative(row * xi, 0.0))(jnp.concatenate(forces)) if forces else jnp.zeros(0, system.dtype)
 
 
 def _relative(terms: Float[Array, " n"], value) -> Float[Array, ""]:

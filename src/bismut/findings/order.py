@@ -8,6 +8,7 @@ line through the logarithms.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -15,20 +16,28 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bismut.ensembles.checks import chosen_path
 from bismut.errors import DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Wiener
+from bismut.noise import Path
 from bismut.programs import compiled
 from bismut.spaces import Space
 
+FINEST, TRAJECTORIES = 1024, 64  # of the studies that `verify` makes, so that they share a program
+
 
 class Convergence(NamedTuple):
-    """Steps, errors in (q, p) at the final time, and the slope of their logarithms."""
+    """Steps, errors in (q, p) at the final time, and the slope of their logarithms with its standard error over trajectories.
+
+    own  distances between neighbouring levels: the errors against the scheme's own limit, whatever that is
+    """
 
     steps: np.ndarray
     errors: np.ndarray
     order: float
+    error: float = 0.0
+    own: np.ndarray | None = None
 
 
 @compiled
@@ -37,10 +46,10 @@ def final_states(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m
     return jax.vmap(lambda increments: kernel.walk(scheme, start, h, increments, steps))(dW)
 
 
-def fine_increments(scheme: Scheme, path: Wiener, h: float, steps: int, trajectories: int) -> np.ndarray:
+def fine_increments(scheme: Scheme, path: Path, h: float, steps: int, trajectories: int) -> np.ndarray:
     """ΔW of all steps of all trajectories."""
-    system = scheme.system
-    return np.moveaxis(np.asarray(path.increments(np.arange(trajectories), steps, scheme.channels, h, system.dtype)), 0, 1)
+    dtype, numbers = scheme.system.dtype, np.arange(trajectories)
+    return np.moveaxis(np.asarray(path.increments(numbers, steps, scheme.channels, h, dtype, clipped=scheme.clipped)), 0, 1)
 
 
 def coarsened(dW: np.ndarray, n: int) -> np.ndarray:
@@ -62,31 +71,51 @@ def convergence(
     trajectories: int = 1,
     seed: int = 0,
     noise: float = 1.0,
+    path: Path | None = None,
 ) -> Convergence:
     """Errors of a scheme with `levels` steps up to a time against a reference with `finest` steps, on one Brownian path.
 
-    `finest` must be a multiple of every level; `noise` scales the increments, 0 switches them off.
+    `finest` must be a multiple of every level; `noise` scales the increments, 0 switches them off; a `path` other than Wiener(seed) is looked at with
+    the finest step.
     """
     if any(finest % n for n in levels):
         raise DomainError(f"finest = {finest} must be a multiple of every level in {tuple(levels)}.")
-    dW = noise * fine_increments(scheme, Wiener(seed), time / finest, finest, trajectories)
+    path = chosen_path(None if path is not None else seed, path, scheme, step=time / finest, steps=finest, trajectories=trajectories)
+    dW = noise * fine_increments(scheme, path, time / finest, finest, trajectories)
 
     def run(s: Scheme, n: int) -> State:
         return final_states(s, start, jnp.asarray(time / n, s.system.dtype), jnp.asarray(coarsened(dW, n)[..., : s.channels]), jnp.asarray(n))
 
-    exact = run(reference, finest)
-    errors = np.array([float(distance(scheme.space, run(scheme, n), exact)) for n in levels])
+    exact, found = run(reference, finest), [run(scheme, n) for n in levels]
+    squares = np.array([np.asarray(_squares(scheme.space, one, exact), float) for one in found])
+    own = np.array([float(distance(scheme.space, a, b)) for a, b in pairwise(found)])
     steps = time / np.asarray(levels)
-    return Convergence(steps, errors, float(np.polyfit(np.log(steps), np.log(errors), 1)[0]))
+    slope = lambda part: float(np.polyfit(np.log(steps), 0.5 * np.log(part.mean(1)), 1)[0])
+    return Convergence(steps, np.sqrt(squares.mean(1)), slope(squares), _jackknife(squares, slope), own)
+
+
+def _jackknife(squares: np.ndarray, slope) -> float:
+    """The standard error of a slope over trajectories: how much it changes when one of them is left out."""
+    n = squares.shape[1]
+    if n < 3 or not squares.min() > 0:
+        return 0.0
+    without = np.array([slope(np.delete(squares, i, 1)) for i in range(n)])
+    return float(np.sqrt((n - 1) * without.var()))
 
 
 @compiled
-def distance(space: Space, a: State, b: State):
-    """Root mean square distance of two batches of states in (q, p)."""
+def _squares(space: Space, a: State, b: State):
+    """The square of the distance in (q, p), for each trajectory."""
 
     def one(x: State, y: State):
         q = space.flatten(space.subtract(x.q, y.q))
         p = space.flatten(x.p) - space.flatten(y.p)
         return q @ q + p @ p
 
-    return jnp.sqrt(jnp.mean(jax.vmap(one)(a, b)))
+    return jax.vmap(one)(a, b)
+
+
+@compiled
+def distance(space: Space, a: State, b: State):
+    """Root mean square distance of two batches of states in (q, p)."""
+    return jnp.sqrt(jnp.mean(_squares(space, a, b)))

@@ -1,68 +1,67 @@
-"""What was found: one finding for each law, and the report of them all.
-
-Each finding names a law, what was measured and the limit that separates held from failed. A law that a scheme does not claim is measured all the
-same and shown as a fact; a law that could not be measured is listed with the reason, so that silence never looks like success.
-"""
+"""All findings about one scheme, one space or one run: a table to read, JSON for machines, an exit code for scripts, a page of pictures."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from bismut.errors import BismutError, nearest
-from bismut.showing import counted, table
+from bismut.findings.finding import Finding, Verdict, at_most, decided, not_measured
+from bismut.showing import counted, measured, table
 
+__all__ = ["SCHEMA", "Finding", "Report", "Verdict", "at_most", "decided", "not_measured"]
 
-@dataclass(frozen=True)
-class Finding:
-    """One law: `held` is None where nothing was claimed, or nothing measured (`known` is then false and `measured` not a number)."""
-
-    law: str
-    measured: float
-    limit: float
-    held: bool | None
-    words: str
-    known: bool = True
-
-    @property
-    def mark(self) -> str:
-        """✓ held, ✗ failed, · not claimed, – not measured."""
-        return {True: "✓", False: "✗", None: "·"}[self.held] if self.known else "–"
-
-    @property
-    def number(self) -> str:
-        """What was measured, in three digits."""
-        return f"{self.measured:.3g}" if self.known else ""
-
-    def __str__(self):
-        return f"{self.mark} {self.law:<28} {self.number:>10}   {self.words}"
-
-
-def at_most(law: str, measured: float, limit: float, claimed: bool, words: str, unclaimed: str = "not claimed") -> Finding:
-    """A law that says: no larger than a limit."""
-    return Finding(law, measured, limit, measured <= limit if claimed else None, f"{words}; {f'limit {limit:.1g}' if claimed else unclaimed}")
-
-
-def not_measured(law: str, why: str) -> Finding:
-    """A law about which nothing is known, and the reason."""
-    return Finding(law, float("nan"), float("nan"), None, f"not measured: {why}", known=False)
+SCHEMA = "bismut.certificate/1"  # grows by keys; a reader may ignore what it does not know
+FAILED, UNDECIDED = 1, 3
 
 
 @dataclass(frozen=True)
 class Report:
-    """All findings about one scheme with a step, or about a space; `ok` unless a claim failed, and `unmeasured` what was not looked at."""
+    """All findings about one scheme with a step, or about a space. `ok` if every claim passed: none failed, none is undecided.
+
+    alarm    the probability that a report on something faultless names a failure; None where chance has no say
+    seconds  what it cost
+    """
 
     subject: str
     step: float | None
     findings: tuple[Finding, ...]
+    alarm: float | None = None
+    seed: int | None = None
+    seconds: float | None = None
 
     @property
     def ok(self) -> bool:
-        return all(finding.held is not False for finding in self.findings)
+        return not self.failed and not self.undecided
+
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict.failed if self.failed else Verdict.undecided if self.undecided else Verdict.passed
+
+    @property
+    def exit_code(self) -> int:
+        """0 if every claim passed, 1 if one failed, 3 if none failed but one is undecided."""
+        return {Verdict.failed: FAILED, Verdict.undecided: UNDECIDED}.get(self.verdict, 0)
+
+    @property
+    def failed(self) -> tuple[Finding, ...]:
+        return self._with(Verdict.failed)
+
+    @property
+    def undecided(self) -> tuple[Finding, ...]:
+        """Claims for which there were too few samples."""
+        return self._with(Verdict.undecided)
 
     @property
     def unmeasured(self) -> tuple[Finding, ...]:
         """Laws about which this report says nothing, each with the reason."""
-        return tuple(finding for finding in self.findings if not finding.known)
+        return self._with(Verdict.unmeasured)
+
+    def _with(self, verdict: Verdict) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.verdict is verdict)
 
     def __getitem__(self, law: str) -> Finding:
         by_law = {finding.law: finding for finding in self.findings}
@@ -70,15 +69,118 @@ class Report:
             raise BismutError(f"There is no finding {law!r}. {nearest(law, by_law)}")
         return by_law[law]
 
+    def __contains__(self, law: str) -> bool:
+        return any(finding.law == law for finding in self.findings)
+
     def __repr__(self):
-        return "\n".join([self._head(), *(f"  {finding}" for finding in self.findings)])
+        names, numbers = (
+            max([least, *map(len, column)])
+            for least, column in zip((28, 10), zip(*((f.law, f.number) for f in self.findings), strict=True), strict=True)
+        )
+        lines = (f"  {finding.mark} {finding.law:<{names}} {finding.number:>{numbers}}   {finding.words}" for finding in self.findings)
+        return "\n".join([self.headline, *lines, *self._small_print()])
 
     def _repr_html_(self) -> str:
         rows = [(finding.mark, finding.law, finding.number, finding.words) for finding in self.findings]
-        return table(self._head(), rows, ("", "law", "measured", "how"))
+        return table("\n".join([self.headline, *map(str.strip, self._small_print())]), rows, ("", "law", "measured", "how"))
 
-    def _head(self) -> str:
-        unknown = len(self.unmeasured)
-        held = f"every claim measured held, {counted(unknown, 'law')} not measured" if unknown else "every claim held"
+    def __rich__(self) -> Any:
+        """The table that a terminal shows in colour."""
+        from rich.table import Table
+        from rich.text import Text
+
+        colours = {Verdict.passed: "green", Verdict.failed: "bold red", Verdict.undecided: "yellow", Verdict.fact: "cyan", Verdict.unmeasured: "dim"}
+        made = Table(
+            title=Text(self.headline), caption=Text("\n".join(map(str.strip, self._small_print()))), box=None, title_justify="left", padding=(0, 1)
+        )
+        made.add_column("")
+        made.add_column("law", no_wrap=True)
+        made.add_column("measured", justify="right", no_wrap=True)
+        made.add_column("how")
+        for finding in self.findings:
+            style = colours[finding.verdict]
+            made.add_row(Text(finding.mark, style), Text(finding.law, style), Text(finding.number), Text(finding.words, "dim"))
+        return made
+
+    @property
+    def headline(self) -> str:
+        """One line: what was judged, and how it came out."""
         subject = self.subject if self.step is None else f"{self.subject}, step {self.step:g}"
-        return f"{subject}: {held if self.ok else 'A CLAIM FAILED'}"
+        return f"{subject}: {self._outcome()}"
+
+    def _outcome(self) -> str:
+        if self.failed:
+            return f"A CLAIM FAILED: {', '.join(finding.law for finding in self.failed)}"
+        if self.undecided:
+            names = ", ".join(finding.law for finding in self.undecided)
+            return f"nothing failed, {counted(len(self.undecided), 'claim')} undecided ({names}): more samples would tell"
+        unknown = len(self.unmeasured)
+        return f"every claim measured held, {counted(unknown, 'law')} not measured" if unknown else "every claim held"
+
+    def _small_print(self) -> list[str]:
+        lines = []
+        by_chance = sum(finding.alarm is not None for finding in self.findings)
+        if by_chance and self.alarm is not None:
+            lines.append(
+                f"  {counted(by_chance, 'finding')} left to chance, judged together: a faultless run is called faulty with probability {self.alarm:g}"
+            )
+        return lines
+
+    # For machines.
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data under a versioned schema."""
+        counts = Counter(finding.verdict.value for finding in self.findings)
+        return {
+            "schema": SCHEMA,
+            "subject": self.subject,
+            "step": self.step,
+            "verdict": self.verdict.value,
+            "ok": self.ok,
+            "counts": {verdict.value: counts.get(verdict.value, 0) for verdict in Verdict},
+            "false_alarm_rate": self.alarm,
+            "seed": self.seed,
+            "seconds": None if self.seconds is None else round(self.seconds, 3),
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_json(), indent=1, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | dict[str, Any]) -> Report:
+        """A report as `as_json` wrote it."""
+        given = json.loads(text) if isinstance(text, str) else text
+        if str(given.get("schema", "")).split("/")[0] != SCHEMA.split("/", maxsplit=1)[0]:
+            raise BismutError(f"A certificate with schema {SCHEMA} was wanted, but {given.get('schema')!r} came.")
+        return cls(
+            subject=given["subject"],
+            step=given["step"],
+            findings=tuple(map(_finding, given["findings"])),
+            alarm=given.get("false_alarm_rate"),
+            seed=given.get("seed"),
+            seconds=given.get("seconds"),
+        )
+
+    def figure(self, file: str | Path | None = None) -> Any:
+        """One page: defects, orders, drift, temperatures, bias; written to a file if one is given. Needs matplotlib."""
+        from importlib import import_module  # pictures live in a room below this one
+
+        return import_module("bismut.figures.certificate").draw(self, file)
+
+    def short(self) -> list[str]:
+        """The verdict in three lines."""
+        counts = Counter(finding.verdict for finding in self.findings)
+        names = {Verdict.passed: "passed", Verdict.failed: "failed", Verdict.undecided: "undecided", Verdict.fact: "shown as facts"}
+        told = ", ".join(f"{counts[verdict]} {name}" for verdict, name in names.items() if counts[verdict])
+        hot = [finding for finding in self.findings if finding.law == "temperature"]
+        warm = f"; temperature {measured(hot[0].measured, hot[0].error)} kT" if hot and hot[0].known else ""
+        worst = (*self.failed, *self.undecided)[:3]
+        trouble = "; ".join(f"{finding.law} {finding.number}: {finding.verdict.value}" for finding in worst)
+        return [f"certificate: {self.verdict.value.upper()}", f"  {told}{warm}", f"  {trouble or 'nothing failed, nothing undecided'}"]
+
+
+def _finding(given: dict[str, Any]) -> Finding:
+    known = set(Finding.__dataclass_fields__)
+    numbers = {name: float("nan") if given.get(name) is None else given[name] for name in ("measured", "limit", "error")}
+    return Finding(**{**{name: value for name, value in given.items() if name in known}, **numbers, "verdict": Verdict(given["verdict"])})

@@ -8,10 +8,11 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 from bismut.actions import Verlet
-from bismut.findings.order import Convergence, convergence
-from bismut.findings.report import Finding, not_measured
+from bismut.findings.finding import Finding, Verdict, at_most, decided, not_measured
+from bismut.findings.order import FINEST, TRAJECTORIES, Convergence, convergence
 from bismut.findings.weak import MOST_CHANNELS, weak_convergence
 from bismut.flows import Langevin, RungeKutta4
 from bismut.mechanics import Scheme, State
@@ -22,20 +23,21 @@ def orders(scheme: Scheme, state: State, step: float, seed: int, *, wanted: bool
     claims = scheme.claims
     if claims.order is None:
         return []
-    if not scheme.system.has_lagrangian:
+    if not scheme.system.moves:
         return [not_measured("orders", "without a Lagrangian no other method can be the reference")]
     return _measured(scheme, state, step, seed) if wanted else [not_measured("orders", "order=False")]
 
 
 def _measured(scheme: Scheme, state: State, step: float, seed: int) -> list[Finding]:
     # A scheme cannot have noise and no noise at once: with all normals zero, a bath is plain friction.
-    system, claims = scheme.damped if isinstance(scheme, Langevin) else scheme.system, scheme.claims
+    system, claims = scheme.damped if isinstance(scheme, Langevin) else scheme.system, scheme.promised
     reference = Verlet(system) if system.constraints else RungeKutta4(system)
     # The same shapes for both measurements, so that each scheme is compiled once.
-    common = {"time": 16 * step, "levels": (16, 32, 64), "seed": seed, "finest": 1024, "trajectories": 64}
-    found = [_slope("order", claims.order, "slope without noise", convergence(scheme, reference, state, noise=0.0, **common), state)]
+    common = {"time": 16 * step, "levels": (16, 32, 64), "seed": seed, "finest": FINEST, "trajectories": TRAJECTORIES}
+    plain = convergence(scheme, reference, state, noise=0.0, **common)
+    found = [_slope("order", claims.order, "slope without noise", plain, state), _limit(plain, claims.order, state)]
     if scheme.channels and claims.strong_order is not None:
-        words = "slope on one Brownian path, 64 trajectories"
+        words = f"slope on one Brownian path, {TRAJECTORIES} trajectories"
         found.append(_slope("strong order", claims.strong_order, words, convergence(scheme, reference, state, **common), state))
     if scheme.channels and claims.weak_order is not None:
         found.append(_weak(scheme, state, step))
@@ -51,18 +53,39 @@ def _weak(scheme: Scheme, state: State, step: float) -> Finding:
     return _slope("weak order", scheme.claims.weak_order, "slope of averages, by quadrature over the noise", measured, state)
 
 
+def _limit(measured: Convergence, order: float | int | None, state: State) -> Finding:
+    """The error against another method, over the one that the scheme's own differences foretell: 1 where both have the same limit.
+
+    A slope alone does not tell: a scheme may converge, at its order, to something else.
+    """
+    assert measured.own is not None
+    foretold = measured.own[-1] / (2.0 ** (order or 1) - 1)
+    ratio = float(measured.errors[-1] / foretold) if foretold > 0 else float("nan")
+    if measured.errors.min() < _roundoff(state) or not foretold > _roundoff(state):
+        return Finding("right limit", float(measured.errors[-1]), _roundoff(state), decided(True), "error at the smallest step; round-off")
+    return at_most("right limit", ratio, 3.0, True, "error against another method, over what the scheme's own differences foretell")
+
+
+def _roundoff(state: State) -> float:
+    size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(state))
+    return 1e4 * float(np.finfo(jax.tree.leaves(state.p)[0].dtype).eps) * size
+
+
 def _slope(law: str, claimed: float | int | None, words: str, measured: Convergence, state: State) -> Finding:
     """Errors at round-off have no slope: a scheme that is exact, or more accurate than can be seen, keeps any claim."""
-    size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(state))
-    roundoff = 1e4 * float(np.finfo(jax.tree.leaves(state.p)[0].dtype).eps) * size
+    roundoff = _roundoff(state)
+    data = {"steps": measured.steps, "errors": measured.errors, "order": claimed}
     if measured.errors.min() < roundoff:
-        return Finding(
-            law,
-            float(measured.errors.max()),
-            roundoff,
-            None if claimed is None else True,
-            "error at the largest step; too close to round-off for a slope",
-        )
+        held = decided(None if claimed is None else True)
+        words = "error at the largest step; too close to round-off for a slope"
+        return Finding(law, float(measured.errors.max()), roundoff, held, words, data=data)
     if claimed is None:
-        return Finding(law, measured.order, -np.inf, None, f"{words}; not claimed")
-    return Finding(law, measured.order, claimed - 0.25, measured.order > claimed - 0.25, f"{words}; claimed {claimed:g}")
+        return Finding(law, measured.order, -np.inf, decided(None), f"{words}; not claimed", measured.error, data=data)
+    limit, words = claimed - 0.25, f"{words}; claimed {claimed:g}"
+    if not measured.error > 1e-6:
+        return Finding(law, measured.order, limit, decided(measured.order > limit), words, data=data)
+    beyond = lambda x: float(special.stdtr(TRAJECTORIES - 1, x))
+    alarm, doubt = beyond((measured.order - limit) / measured.error), beyond((limit - measured.order) / measured.error)
+    return Finding(
+        law, measured.order, limit, Verdict.undecided, words, measured.error, alarm=alarm, doubt=doubt, samples=float(TRAJECTORIES), data=data
+    )

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import ShapeError
-from bismut.findings.report import Finding, Report, at_most, not_measured
+from bismut.findings.finding import Finding, at_most, decided, not_measured
+from bismut.findings.report import Report
 from bismut.spaces import Group, Space, scale
 
 _SAMPLES, _SIZE = 16, 0.3  # how many points, and how large velocities are: well within half a turn
@@ -137,7 +138,7 @@ def _valued(space: Space) -> Finding:
     """A space is a value: programs are kept by it."""
     again = copy.copy(space)
     same = type(space).__hash__ is not None and hash(space) == hash(again) and space == again
-    return Finding("is a value", float(not same), 0.0, same, "its copy is equal and has its hash; a frozen dataclass does")
+    return Finding("is a value", float(not same), 0.0, decided(same), "its copy is equal and has its hash; a frozen dataclass does")
 
 
 def _reversed(space: Space, points: Any, velocities: list[Any], eps: float) -> Finding:
@@ -146,7 +147,7 @@ def _reversed(space: Space, points: Any, velocities: list[Any], eps: float) -> F
     measured = float(np.max(np.asarray(jax.jit(jax.vmap(back), compiler_options=_CHEAP)(points, velocities[0]))))
     held = True if measured <= 1e4 * eps else None
     words = "(q ⊕ v) ⊕ (−v) = q" if held else "(q ⊕ v) ⊕ (−v) is not q: adjoint schemes and Metropolised steps are not to be used here"
-    return Finding("runs backwards", measured, 1e4 * eps, held, words)
+    return Finding("runs backwards", measured, 1e4 * eps, decided(held), words)
 
 
 def _walk(space: Space, points: Any, seed: int, eps: float) -> Finding:

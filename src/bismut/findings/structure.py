@@ -68,7 +68,7 @@ def tangent_basis(scheme: Scheme, state: State, t=0.0) -> Float[Array, "z d"]:
 
     def hold(z):
         q, p = space.move(state.q, space.unflatten(z[:n])), space.unflatten(z[n:])
-        return jnp.concatenate([system.constraint(q), rate(system, q, system.velocity(q, p, t))])
+        return jnp.concatenate([system.constraint(q, t), rate(system, q, system.velocity(q, p, t), t)])
 
     slope = jax.jacfwd(hold)(jnp.concatenate([jnp.zeros(n, state_dtype(state)), space.flatten(state.p)]))
     return jnp.linalg.svd(slope, full_matrices=True)[2][2 * system.constraints :].T

@@ -1,122 +1,117 @@
 """What a scheme claims, measured: `verify` gives findings, and a finding can fail.
 
+    structure     one step and a short path            consistency   what the user wrote by hand, against itself
+    accuracy      orders, energy drift                 integrity     engines and compilers, against each other
+    equilibrium   temperatures, averages, distance from Gibbs, where there is a bath
+
 Each finding names a law, what was claimed, what was measured and the limit that separates the two. Claims that a scheme does not make are measured
 all the same and shown as facts: that Euler–Maruyama is not symplectic is no failure of Euler–Maruyama.
 """
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-import numpy as np
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
-from bismut.actions import Action
-from bismut.ensembles import trajectory
 from bismut.ensembles.checks import check_start, check_step, one_start
-from bismut.findings.noether import noether
-from bismut.findings.report import Finding, Report, at_most, not_measured
+from bismut.errors import DomainError
+from bismut.findings.along import along, one_step, short_path
+from bismut.findings.chance import ALARM, judged
+from bismut.findings.consistency import curl, derivatives, right_action
+from bismut.findings.drift import drift
+from bismut.findings.finding import Finding, not_measured
+from bismut.findings.integrity import integrity as measure_integrity
+from bismut.findings.judging import equilibrium as measure_equilibrium
+from bismut.findings.noether import neighbours
+from bismut.findings.report import Report
 from bismut.findings.slopes import orders
-from bismut.findings.structure import step_structure
-from bismut.flows import Langevin, Metropolised, action_differential
+from bismut.flows import Langevin
 from bismut.mechanics import Scheme, State
-from bismut.mechanics.constraint import jacobian, rate
-from bismut.noise import Wiener, words
+from bismut.mechanics.heat import Drag
+from bismut.noise import Wiener
 
-_STEPS = 200  # of the trajectory along which conservation is measured
-_CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compiling is the cost
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+BUDGET = 10.0  # seconds for sampling
 
 
-def verify(scheme: Scheme, start, *, step: float, seed: int = 0, order: bool = True) -> Report:
-    """Measure symplecticity, phase volume, momentum maps, the variational principle, the solve, and the orders of a scheme.
+def verify(
+    scheme: Scheme,
+    start,
+    *,
+    step: float,
+    seed: int = 0,
+    order: bool = True,
+    equilibrium: bool = True,
+    integrity: bool | None = None,
+    temperature: float | None = None,
+    tolerance: float = 0.02,
+    observables: Mapping[str, Callable[[State], Any]] | None = None,
+    budget: int | float | str = BUDGET,
+    alarm: float = ALARM,
+) -> Report:
+    """Measure what a scheme claims: structure, orders, consistency of what was written by hand, the machine, and equilibrium.
 
-    start  a state at which, and from which, things are measured
-    step   the step h of the measurements
-    seed   of the noise
-    order  whether orders are measured, which takes longest
+    start        a state at which, and from which, things are measured
+    step         the step h of the measurements
+    seed         of the noise
+    order        whether orders are measured, which takes longest
+    equilibrium  whether a bath is measured; leave it out where a force drives the system on purpose
+    integrity    whether engines and compilers are compared; as for order, if not said
+    temperature  kT, where the scheme does not say it, or another one is believed
+    tolerance    how far temperatures may be off, relative, and averages, in units of their spread
+    observables  names and functions of a State whose averages are compared with those of exp(−H/kT)
+    budget       seconds for sampling, or "30s", "2m", "1h"; 0 for none. Compiling comes on top
+    alarm        the probability that a report on something faultless names a failure
 
-    Returns a report: print it, ask `report.ok`, or take one finding, `report["symplectic defect"].measured`; `report.unmeasured` lists what was not
-    looked at, and why.
+    Returns a report: print it, ask `report.ok`, or take one finding, `report["symplectic defect"].measured`. `report.undecided` lists claims for
+    which there were too few samples, `report.unmeasured` what was not looked at, and why.
     """
     check_step(step)
+    seconds = seconds_of(budget)
+    begun = time.monotonic()
     path = Wiener(seed)
     state = one_start(start, path, 0, check_start(scheme, start))
-    system, claims = scheme.system, scheme.claims
-    eps = float(np.finfo(system.dtype).eps)
-    h = jnp.asarray(step, system.dtype)
-    conservative = not system.forced
-    findings = []
-
-    def structure(state: State):
-        # Three times the usual increment, so that a defect proportional to the noise is not missed.
-        return step_structure(scheme, state, h, 3 * path.increment(words(0), words(0), scheme.channels, h, system.dtype))
-
-    defect, volume, scale = map(float, jax.jit(structure, compiler_options=_CHEAP)(state))
-    claimed = claims.symplectic and conservative
-    limit = 5e4 * eps * scale
-    findings.append(at_most("symplectic defect", defect, limit, claimed, "max |TᵀΩT − Ω| of one step"))
-    findings.append(_volume(scheme, volume, step, limit, claimed))
-    run = trajectory(scheme, state, step=step, steps=_STEPS, path=path)
-    findings += _momentum_maps(scheme, run.states, claims.momentum_maps and conservative)
-    if system.constraints:
-        findings += _constraints(scheme, run.states, eps)
-    if isinstance(scheme, Action):
-        findings.append(_stationary(scheme, run.states, path, step, eps))
-    solved = bool(np.all(run.solve.converged))
-    worst, most = float(np.max(run.solve.residual)), int(np.max(run.solve.iterations))
-    findings.append(Finding("solve", worst, np.inf, solved, f"largest residual of {_STEPS} steps, at most {most} iterations each"))
-    findings += orders(scheme, state, step, seed, wanted=order)
-    return Report(scheme.title, float(step), tuple(findings))
-
-
-def _volume(scheme: Scheme, volume: float, step: float, limit: float, claimed: bool) -> Finding:
-    """One for a symplectic step; e^{−h tr ΓM⁻¹} for a bath whose friction is the same everywhere."""
-    if isinstance(scheme, Langevin) and not isinstance(scheme.splitting, Metropolised) and scheme.schedule is None:
-        shrinking = scheme.friction.contraction(scheme.system)
-        if shrinking is not None:
-            words = f"|det − e^(−h tr ΓM⁻¹)| of one step (factor {volume:.12g})"
-            return at_most("phase volume", abs(volume - float(np.exp(-step * shrinking))), limit, not scheme.moving.forced, words)
-    return at_most("phase volume", abs(volume - 1), limit, claimed, f"|det − 1| of one step (factor {volume:.12g})")
-
-
-def _momentum_maps(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
+    bare = State(state.q, state.p)
     system = scheme.system
-    if not system.symmetries:
-        return [not_measured("momentum maps", "the system names no symmetries")] if claimed else []
-    if not system.has_lagrangian:
-        return [not_measured("momentum maps", "without a Lagrangian nobody can say whether a symmetry is one")]
-    return noether(scheme, states, claimed)
+    findings: list[Finding] = []
+
+    def add(group: str, measure: Callable[[], list[Finding]]) -> None:
+        clock = time.monotonic()
+        found = measure()
+        spent = time.monotonic() - clock
+        findings.extend(replace(one, group=group, seed=seed, seconds=round(spent if one.seconds is None else one.seconds, 3)) for one in found)
+
+    add("structure", lambda: one_step(scheme, state, path, step))
+    run = short_path(scheme, state, path, step)
+    add("structure", lambda: along(scheme, run, path, step))
+    near = neighbours(system, run.states) if system.has_lagrangian and not system.in_phase_space else None
+    if near is not None:
+        add("consistency", lambda: [*derivatives(system, near), *right_action(scheme, near, step)])
+        bathed = isinstance(scheme, Langevin) or isinstance(system.dissipation, Drag)
+        if system._force is not None and bathed and equilibrium:
+            add("consistency", lambda: [curl(system, near)])
+    add("accuracy", lambda: orders(scheme, state, step, seed, wanted=order))
+    add("accuracy", lambda: drift(scheme, bare, step=step, seed=seed) if order else [])
+    if order if integrity is None else integrity:
+        add("integrity", lambda: measure_integrity(scheme, bare, step=step, seed=seed))
+    if equilibrium and seconds > 0:
+        settings = {"tolerance": tolerance, "temperature": temperature, "observables": observables}
+        add("equilibrium", lambda: measure_equilibrium(scheme, bare, step=step, seed=seed, budget=seconds, **settings))
+    elif isinstance(scheme, Langevin):
+        findings.append(replace(not_measured("temperature", "equilibrium=False" if not equilibrium else "budget=0"), group="equilibrium"))
+    return Report(scheme.title, float(step), judged(findings, alarm), alarm, seed, time.monotonic() - begun)
 
 
-def _constraints(scheme: Scheme, states: State, eps: float) -> list[Finding]:
-    """g(q) and its rate along a trajectory."""
-    system = scheme.system
-    off = jax.jit(jax.vmap(lambda s: (system.constraint(s.q), rate(system, s.q, system.velocity(s.q, s.p)))))(states)
-    size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves((states.q, states.p)))
-    laws = (("constraints", "largest |g(q)|"), ("rate of constraints", "largest |G v|"))
-    return [
-        at_most(law, float(jnp.max(jnp.abs(values))), 1e3 * eps * size**2, True, f"{words} in {_STEPS} steps")
-        for (law, words), values in zip(laws, off, strict=True)
-    ]
-
-
-def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: float) -> Finding:
-    h = jnp.asarray(step, scheme.system.dtype)
-    if scheme.explicit_force and scheme.system.forced:
-        return not_measured("action stationary", "an explicit force sees the momentum, which a path of points does not show")
-    size = 1.0 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(states.p))
-
-    def slope_of(q):
-        return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype))
-
-    slopes = np.asarray(jax.jit(slope_of, compiler_options=_CHEAP)(states.q))
-    if scheme.system.constraints:
-        inner = jax.tree.map(lambda leaf: leaf[1:-1], states.q)
-        slopes = _tangential(slopes, np.asarray(jax.jit(jax.vmap(lambda q: jacobian(scheme.system, q)))(inner)))
-    slope = float(np.abs(slopes).max())
-    return at_most("action stationary", slope, 1e3 * eps * size / step, True, "largest |d𝔊| along a computed path")
-
-
-def _tangential(slopes: np.ndarray, G: np.ndarray) -> np.ndarray:
-    """The part of covectors that multipliers of the constraints cannot take up."""
-    normal = np.swapaxes(np.linalg.qr(np.swapaxes(G, 1, 2))[0], 1, 2)
-    return slopes - np.einsum("kci,kc->ki", normal, np.einsum("kci,ki->kc", normal, slopes))
+def seconds_of(budget: int | float | str) -> float:
+    """30, "30s", "2m" or "1h" in seconds."""
+    found = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h|)\s*", str(budget))
+    try:
+        value = float(found.group(1)) * _UNITS[found.group(2)] if found else -1.0
+    except ValueError:
+        value = -1.0
+    if value < 0:
+        raise DomainError(f'budget must be seconds such as 30, or "30s", "2m", "1h", but {budget!r} came.')
+    return value

@@ -1,6 +1,6 @@
 """Methods that are not variational, for comparison.
 
-    dq = v dt,    dp = (ad*_v p + ∂L/∂q + F) dt + Σ dγ_i(q) dW_i,    p = ∂L/∂v        (ad* = 0 on ℝⁿ)
+    dq = v dt,    dp = (ad*_v p + ∂L/∂q + F) dt + Σ dγ_i(q) dW_i + Σ F_j(q, v) ∘ dW_j,    p = ∂L/∂v        (ad* = 0 on ℝⁿ)
 
 On a group all of them work in the algebra: positions are moved by the retraction and stay on the group, momenta are advanced in the body frame.
 On ℝⁿ they are the textbook methods. They are here to be beaten, and so that a structure check can be seen to fail.
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from bismut.flows.flow import Flow
 from bismut.flows.variational import Solve
 from bismut.mechanics import Claims, State, System, newton
+from bismut.mechanics.hamiltonian import field
 from bismut.spaces import Point, Velocity, add, scale
 
 
@@ -22,7 +23,7 @@ class EulerMaruyama(Flow):
 
     def advance(self, state, h, dW, t):
         v, rate = drift(self.system, state.q, state.p, t)
-        kick = impulse(self.system, state.q, dW, t)
+        kick = self.system.kick(state.q, _halfway(self.system, state, v, dW, t), dW, t)
         q1 = self.space.move(state.q, v, h)
         return State(q1, add(state.p, add(scale(h, rate), kick))), exact(self.system)
 
@@ -34,7 +35,8 @@ class ImplicitEulerMaruyama(Flow):
 
     def advance(self, state, h, dW, t):
         system, space = self.system, self.space
-        known = space.flatten(add(state.p, impulse(system, state.q, dW, t)))
+        v = system.velocity(state.q, state.p, t) if system.kick_sees_velocity else space.zero(system.dtype)
+        known = space.flatten(add(state.p, system.kick(state.q, _halfway(system, state, v, dW, t), dW, t)))
 
         def end(x):
             v = space.unflatten(x)
@@ -58,14 +60,18 @@ class RungeKutta4(Flow):
     """
 
     claims = Claims(order=4)
+    phase_space = True
 
     def advance(self, state, h, dW, t):
         system, space = self.system, self.space
 
         def rate(x, p, time):
             q = space.move(state.q, x)
+            if system.in_phase_space:
+                v, dp = field(space, lambda q, p: system.hamiltonian(q, p, time) + system.noise_hamiltonian(q, p, time) @ dW / h, q, p)
+                return space.coordinate_rate(state.q, x, v), dp
             v, dp = drift(system, q, p, time)
-            return space.coordinate_rate(state.q, x, v), add(dp, scale(1 / h, impulse(system, q, dW, time)))
+            return space.coordinate_rate(state.q, x, v), add(dp, scale(1 / h, system.kick(q, v, dW, time)))
 
         zero = jax.tree.map(jnp.zeros_like, state.p)
         step = lambda k, c: (scale(c * h, k[0]), add(state.p, scale(c * h, k[1])))
@@ -90,10 +96,11 @@ def momentum_rate(system: System, q: Point, v: Velocity, p: Velocity, t) -> Velo
     return add(add(slope, space.turning(q, v, p)), system.force(q, v, t))
 
 
-def impulse(system: System, q: Point, dW, t) -> Velocity:
-    """Σ dγ_i(q) ΔW_i."""
-    space = system.space
-    return jax.grad(lambda e: system.noise(space.nudge(q, e), t) @ dW)(space.zero(system.dtype))
+def _halfway(system: System, state: State, v: Velocity, dW, t) -> Velocity:
+    """The velocity half way through a kick: with it a random force that sees velocities is a Stratonovich integral."""
+    if not system.kick_sees_velocity:
+        return v
+    return system.velocity(state.q, add(state.p, scale(0.5, system.kick(state.q, v, dW, t))), t)
 
 
 def exact(system: System) -> Solve:

@@ -13,7 +13,9 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from jaxtyping import Array, Float
 
 from bismut.actions.action import Action
+from bismut.actions.discrete_hamiltonian import DiscreteHamiltonian
 from bismut.errors import BismutError
+from bismut.flows.generating import Generated
 from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Scheme, State, System
 
@@ -75,7 +77,12 @@ def flow(scheme) -> Advances:
 
 @flow.register
 def _(scheme: Action) -> Advances:
-    return Variational(scheme)
+    return Variational(scheme, books=True)
+
+
+@flow.register
+def _(scheme: DiscreteHamiltonian) -> Advances:
+    return Generated(scheme)
 
 
 @flow.register

@@ -12,26 +12,25 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bismut.actions.action import Action
 from bismut.actions.verlet import Verlet
 from bismut.errors import BismutError, DomainError
+from bismut.flows import books
 from bismut.flows.flow import Flow
 from bismut.flows.metropolised import Frozen
 from bismut.flows.splitting import BAOAB, Splitting
 from bismut.flows.variational import Solve, Variational
-from bismut.mechanics import Claims, Ledger, State, System
-from bismut.mechanics.constraint import project
-from bismut.mechanics.dependence import depends
+from bismut.mechanics import Claims, State, System
+from bismut.mechanics.constraint import project, work
 from bismut.mechanics.friction import Friction, Nothing, friction_of
 from bismut.mechanics.heat import Drag, Temperature, check_quadratic
 from bismut.mechanics.law import Law, law
 from bismut.precision import cast
 from bismut.programs import compiled
-from bismut.spaces import Point, Space, Velocity, add, pair, scale
+from bismut.spaces import Point, Space, Velocity, add, scale
 
 
 class Langevin(Flow):
@@ -77,6 +76,10 @@ class Langevin(Flow):
         self.system, self.splitting, self.retraction = system, splitting, retraction
         self.temperature = Temperature(temperature, system.dtype)
         self.friction = friction_of(system, friction, rate)
+        if system.moving_constraint and not isinstance(self.friction, Nothing):
+            raise BismutError(
+                "A bath relaxes momenta on a surface at rest, but the constraint moves. Use friction=0, or an action such as Verlet with a force."
+            )
         self.balanced = friction is None and rate is None
         self.schedule = law("schedule", schedule, ())
         if self.temperature.zero and (self.balanced or callable(friction)):
@@ -142,8 +145,11 @@ class Langevin(Flow):
         new = made.state
         if state.ledger is not None:
             total = self.energy(new, t + h) - self.energy(state, t)
-            rows = (made.heat, made.work, total - made.heat - made.work, made.accepted, jnp.ones_like(made.accepted))
-            new = State(new.q, new.p, Ledger(*(old + row for old, row in zip(jax.tree.leaves(state.ledger), rows, strict=True))))
+            # Pieces enter the work of surfaces that move, and nothing else.
+            work = made.work
+            if self.moving.moving_constraint and new.ledger is not None:
+                work = work + new.ledger.work - state.ledger.work
+            new = State(new.q, new.p, books.entered(state.ledger, made.heat, work, total - made.heat - work, made.accepted))
         found = (cast(made.slope, dtype),) if found else ()
         return cast(new, dtype), found, made.solve
 
@@ -173,25 +179,32 @@ class Langevin(Flow):
         """−dU + F."""
         system, space, zero = self.moving, self.system.space, self.system.space.zero(self.system.dtype)
         slope = space.differential(lambda q: -system.potential(q, t), q)
-        return add(slope, system.force(q, zero, t)) if system.forced else slope
+        return add(slope, system.force(q, zero, t)) if system.pushed else slope
 
     def kick(self, state: State, slope: Velocity, h, t) -> tuple[State, Solve]:
         """B: p ← p + h (−dU + F), along the constraints."""
         return self._push(state, scale(h, slope), t)
 
     def shake(self, state: State, dW: Float[Array, " m"], t) -> tuple[State, Solve, Float[Array, ""]]:
-        """N: p ← p + Σ dγ_i ΔW_i, along the constraints; and the work that the stochastic potentials did."""
-        impulse = self.system.space.differential(lambda q: self.moving.noise(q, t) @ dW, state.q)
+        """N: p ← p + Σ dγ_i ΔW_i + Σ F_j ΔW_j, along the constraints; and the work that they did."""
+        space, system = self.system.space, self.moving
+        if system.random_forces:
+            impulse = system.kick(state.q, space.zero(system.dtype), dW, t)
+        else:
+            impulse = space.differential(lambda q: system.noise(q, t) @ dW, state.q)
         new, solve = self._push(state, impulse, t)
         return new, solve, self._kinetic_gain(state, new, t)
 
     def _push(self, state: State, impulse: Velocity, t) -> tuple[State, Solve]:
-        system, p = self.moving, add(state.p, impulse)
+        system, p, ledger = self.moving, add(state.p, impulse), state.ledger
         solve = Solve(jnp.zeros((), system.dtype), jnp.array(True), jnp.zeros((), int))
         if system.constraints:
             p, root = project(system, state.q, p, t)
             solve = solve._replace(converged=root.converged)
-        return State(state.q, p, state.ledger), solve
+            if system.moving_constraint and ledger is not None:
+                done = work(system, state.q, root.x[system.space.dim :], t)
+                ledger = eqx.tree_at(lambda ledger: ledger.work, ledger, ledger.work + done)
+        return State(state.q, p, ledger), solve
 
     @compiled
     def bath(self, state: State, h, z: Float[Array, " r"], t) -> tuple[State, Float[Array, ""]]:
@@ -226,24 +239,12 @@ class Langevin(Flow):
         return self.system.kinetic_energy(new, t) - self.system.kinetic_energy(old, t)
 
     def work(self, old: State, new: State, h, t) -> Float[Array, ""]:
-        """Work of a potential that changes in time, and of forces, over a step, by the trapezoidal rule."""
-        system, space = self.moving, self.system.space
-        if old.ledger is None:
-            return jnp.zeros((), system.dtype)
-        U = system.potential
-        done = 0.5 * (U(old.q, t + h) - U(old.q, t) + U(new.q, t + h) - U(new.q, t))
-        if system.forced:
-            zero = space.zero(system.dtype)
-            mean = scale(0.5, add(system.force(old.q, zero, t), system.force(new.q, zero, t + h)))
-            done = done + pair(mean, space.subtract(new.q, old.q))
-        return done
+        """Work of a potential that changes in time, and of forces, over a step."""
+        return jnp.zeros((), self.system.dtype) if old.ledger is None else books.work(self.moving, old, new, h, t)
 
     def work_of_noise(self, old: State, new: State, h, dW: Float[Array, " m"], t) -> Float[Array, ""]:
-        """Σ Δγ_i ΔW_i/h along a step that the stochastic potentials drive all the way. Only their change with q does work."""
-        if old.ledger is None:
-            return jnp.zeros((), self.system.dtype)
-        gamma = self.moving.noise
-        return 0.5 * (gamma(new.q, t) - gamma(old.q, t) + gamma(new.q, t + h) - gamma(old.q, t + h)) @ dW / h
+        """Work of noise that drives a step all the way."""
+        return jnp.zeros((), self.system.dtype) if old.ledger is None else books.work_of_noise(self.moving, old, new, h, dW, t)
 
     def work_of_time(self, state: State, h, t) -> Float[Array, ""]:
         """H(q, p, t + h) − H(q, p, t): the work of a clock that moves on while the state stands still."""
@@ -256,8 +257,7 @@ class Langevin(Flow):
     def check_kicks(self) -> None:
         """Kick and drift need L = T(q, v) − U(q) and forces that do not see the velocity."""
         system = self.moving
-        q, zero = system.space.origin(system.dtype), system.space.zero(system.dtype)
-        if system.forced and depends(lambda v: system.force(q, v), zero):
+        if system.force_sees_velocity:
             raise BismutError(
                 f"The force depends on the velocity, and a kick at fixed q does not know it. {self.splitting} cannot place it: "
                 "use splitting=GLA(bm.Midpoint), or friction= if the force is a friction."

@@ -7,8 +7,12 @@ With S_d written as a function of both ends and of v = (q1 ⊖ q0)/h, and a0, a1
     D₁S_d = ∂S/∂q0 + a0/h,           D₂S_d = ∂S/∂q1 + a1/h.
 
 Forces act as impulses: the virtual work of F along the same curve, at the very points where the action looks at the Lagrangian. So the action is
-evaluated once to see where it looks, and then differentiated with L(q, v) replaced by L(q, v) + ⟨F, q ⊖ q̃⟩, F and q̃ held fixed.
+evaluated once to see where it looks, and then differentiated with L(q, v) replaced by L(q, v) + ⟨F, q ⊖ q̃⟩, F and q̃ held fixed. Random forces
+F_j ∘ dW_j do theirs where it looks at the stochastic potentials: γ_j(q) is ⟨F_j, q ⊖ q̃⟩ for them.
 """
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +20,7 @@ from jaxtyping import Array, Float
 
 from bismut.actions.action import Action, Lagrangian
 from bismut.mechanics.dependence import depends
+from bismut.mechanics.kicks import felt
 from bismut.spaces import Point, Velocity, add, pair, scale
 
 
@@ -24,18 +29,41 @@ def discrete_lagrangian(action: Action, q0: Point, q1: Point, v: Velocity, h, dW
     return action(action.system.lagrangian, action.system.noise, q0, q1, v, h, dW, t)
 
 
-def momenta(action: Action, q0: Point, q1: Point, v: Velocity, h, dW, t, v_force: Velocity | None = None) -> tuple[Velocity, Velocity]:
-    """(p0, p1) of a step from q0 to q1. `v_force` is the velocity that an explicit force sees."""
+class Seen(NamedTuple):
+    """The velocities that forces see where an action takes them explicitly: at the start of the step, and half way through the kick of the noise.
+
+    The mean of the velocities before and after a kick makes F_j(q, v) ∘ dW_j a Stratonovich integral; the one before it would make it Itô's.
+    """
+
+    force: Velocity
+    kick: Velocity
+
+
+def seen(action: Action, q: Point, p: Velocity, dW: Float[Array, " m"], t) -> Seen | None:
+    """What forces see in a step from (q, p); None where they see no velocity, or that of the step."""
+    system = action.system
+    if not (action.explicit_force and system.force_sees_velocity):
+        return None
+    before = system.velocity(q, p, t)
+    if not system.kick_sees_velocity:
+        return Seen(before, before)
+    return Seen(before, system.velocity(q, add(p, scale(0.5, system.kick(q, before, dW, t))), t))
+
+
+def momenta(action: Action, q0: Point, q1: Point, v: Velocity, h, dW, t, before: Seen | None = None) -> tuple[Velocity, Velocity]:
+    """(p0, p1) of a step from q0 to q1. `before` are the velocities that explicit forces see."""
     space, system = action.space, action.system
-    L = with_force(action, q0, q1, v, h, dW, t, v_force, system.lagrangian) if system.forced else system.lagrangian
+    L, gamma = driven(action, q0, q1, v, h, dW, t, before, system.lagrangian)
 
     def S(e0, e1, u):
-        return action(L, system.noise, space.nudge(q0, e0), space.nudge(q1, e1), u, h, dW, t)
+        return action(L, gamma, space.nudge(q0, e0), space.nudge(q1, e1), u, h, dW, t)
 
     zero = jax.tree.map(jnp.zeros_like, v)
     at0, at1, a = jax.grad(S, (0, 1, 2))(zero, zero, v)
     a0, a1 = space.ends(q0, q1, scale(h, v), scale(1 / h, a))
-    return scale(-1.0, add(at0, a0)), add(at1, a1)
+    p0, p1 = scale(-1.0, add(at0, a0)), add(at1, a1)
+    own = action.impulses(q0, q1, h, dW, t)
+    return (p0, p1) if own is None else (add(p0, scale(-1.0, own[0])), add(p1, own[1]))
 
 
 def free_momenta(action: Action, q0: Point, v: Velocity, h, t) -> tuple[Velocity, Velocity]:
@@ -49,18 +77,16 @@ def free_momenta(action: Action, q0: Point, v: Velocity, h, t) -> tuple[Velocity
 class Impulses:
     """D₁S_U and D₂S_U of the part S_U of an action that holds potential, noise and force, where it looks at no velocity."""
 
-    def __init__(self, action: Action, q: Point, h, dW: Float[Array, " m"], t, v_force: Velocity | None = None):
+    def __init__(self, action: Action, q: Point, h, dW: Float[Array, " m"], t, before: Seen | None = None):
         self._action, self._L, self._rest = action, action.system.without_kinetic_energy().lagrangian, (h, dW, t)
-        self._q, self._v, self._v_force = q, action.space.zero(action.system.dtype), v_force
+        self._q, self._v, self._before = q, action.space.zero(action.system.dtype), before
 
     def scalar(self, q0: Point, q1: Point) -> Float[Array, ""]:
         """S_U(q0, q1)."""
         action, (h, dW, t) = self._action, self._rest
-        v, L = self._v, self._L
-        if action.system.forced:
-            here, there = jax.lax.stop_gradient((q0, q1))
-            L = with_force(action, here, there, v, h, dW, t, self._v_force, L)
-        return action(L, action.system.noise, q0, q1, v, h, dW, t)
+        v, here, there = self._v, *jax.lax.stop_gradient((q0, q1))
+        L, gamma = driven(action, here, there, v, h, dW, t, self._before, self._L)
+        return action(L, gamma, q0, q1, v, h, dW, t)
 
     def at_start(self) -> Velocity | None:
         """D₁S_U, None where it vanishes. It does not know of q1."""
@@ -76,39 +102,42 @@ class Impulses:
         return self._action.space.differential(function, q) if depends(function, q) else None
 
 
-def with_force(action: Action, q0: Point, q1: Point, v: Velocity, h, dW, t, v_force: Velocity | None, lagrangian: Lagrangian):
-    """A Lagrangian that does the force's virtual work as well."""
+def driven(action: Action, q0: Point, q1: Point, v: Velocity, h, dW, t, before: Seen | None, lagrangian: Lagrangian) -> tuple[Any, Any]:
+    """A Lagrangian and potentials that do the virtual work of the forces as well; those of the system where there are none."""
     space, system = action.space, action.system
-    seen = []
+    if not system.forced:
+        return lagrangian, system.noise
+    pushes, kicks = [], []
 
     def look(q, u, time):
-        seen.append((q, system.force(q, u if v_force is None else v_force, time)))
+        if system.pushed:
+            pushes.append((q, system.force(q, u if before is None else before.force, time)))
         return lagrangian(q, u, time)
 
-    action(look, system.noise, q0, q1, v, h, dW, t)
+    def look_at_noise(q, time):
+        if system.random_forces:
+            kicks.append((q, system.random_force(q, v if before is None else before.kick, time)))
+        return system.noise(q, time)
 
-    def forced():
-        places = iter(seen)
+    action(look, look_at_noise, q0, q1, v, h, dW, t)
 
-        def L(q, u, time):
-            place, force = next(places)
-            return lagrangian(q, u, time) + pair(force, space.subtract(q, place))
+    def working(place, force, q, u, time):
+        return lagrangian(q, u, time) + pair(force, space.subtract(q, place))
 
-        return L
+    def shaking(place, forces, q, time):
+        work = felt(forces, space.subtract(q, place))
+        return jnp.concatenate([system.noise(q, time)[: system.potentials], work])
 
-    # Each evaluation of the action walks through the same places in the same order.
-    return _Restarting(forced, len(seen))
+    return _Restarting(working, pushes) if pushes else lagrangian, _Restarting(shaking, kicks) if kicks else system.noise
 
 
 class _Restarting:
-    """A Lagrangian that starts over after as many calls as one evaluation of the action makes."""
+    """A function that is given, call after call, what was found where an evaluation of the action looks, over and over in the same order."""
 
-    def __init__(self, make, calls: int):
-        self._make, self._calls, self._count, self._L = make, calls, 0, None
+    def __init__(self, function: Callable, places: list[tuple]):
+        self._function, self._places, self._count = function, places, 0
 
-    def __call__(self, q, v, t):
-        if self._count % self._calls == 0:
-            self._L = self._make()
+    def __call__(self, *arguments):
+        place = self._places[self._count % len(self._places)]
         self._count += 1
-        assert self._L is not None
-        return self._L(q, v, t)
+        return self._function(*place, *arguments)

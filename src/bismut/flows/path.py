@@ -13,20 +13,23 @@ from jaxtyping import Array, Float
 from bismut.actions.action import Action
 from bismut.errors import BismutError
 from bismut.flows.flow import flow
-from bismut.flows.legendre import discrete_lagrangian, momenta
+from bismut.flows.legendre import discrete_lagrangian, momenta, seen
 from bismut.mechanics import State
 from bismut.spaces import Point, Velocity, scale
 
 
-def end_momenta(action: Action, q0: Point, q1: Point, h, dW: Float[Array, " m"], t=0.0) -> tuple[Velocity, Velocity]:
-    """The discrete Legendre transforms (p0, p1) = (−D₁S_d − f⁻, D₂S_d + f⁺) of one step."""
-    if action.explicit_force and action.system.forced:
+def end_momenta(action: Action, q0: Point, q1: Point, h, dW: Float[Array, " m"], t=0.0, *, p: Velocity | None = None) -> tuple[Velocity, Velocity]:
+    """The discrete Legendre transforms (p0, p1) = (−D₁S_d − f⁻, D₂S_d + f⁺) of one step.
+
+    p  the momentum before the step; wanted only where a force is explicit and sees its velocity, as that of VariationalEuler
+    """
+    if p is None and action.explicit_force and action.system.force_sees_velocity:
         raise BismutError(
             f"{type(action).__name__} evaluates a force with the velocity of the momentum before the step, which two points do not show. "
-            "Use Midpoint or Verlet for paths of a forced system."
+            "Give it as p=, or use Midpoint or Verlet for paths of a forced system."
         )
     v = scale(1 / h, action.space.subtract(q1, q0))
-    return momenta(action, q0, q1, v, h, dW, t)
+    return momenta(action, q0, q1, v, h, dW, t, None if p is None else seen(action, q0, p, dW, t))
 
 
 def noether_momenta(action: Action, name: str, q0: Point, q1: Point, h, dW, t=0.0) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
@@ -60,11 +63,18 @@ def action_sum(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0
     return jnp.sum(jax.vmap(one)(before, after, dW, times))
 
 
-def action_differential(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0.0) -> Float[Array, "inner n"]:
-    """d𝔊 at the inner points of a path, one row each: zero along a solution, and only there. Arguments as for action_sum."""
+def action_differential(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0.0, *, p: Velocity | None = None) -> Float[Array, "inner n"]:
+    """d𝔊 and the virtual work of forces at the inner points of a path, one row each: zero along a solution, and only there.
+
+    p  momenta along the path, for an explicit force that sees their velocities; the rest as for action_sum
+    """
     before, after, times = _steps(path, h, dW, t0)
-    flat = action.space.flatten
-    left, right = jax.vmap(lambda *a: tuple(map(flat, end_momenta(action, a[0], a[1], h, a[2], a[3]))))(before, after, dW, times)
+    start = None if p is None else jax.tree.map(lambda leaf: leaf[:-1], p)
+
+    def ends(q0, q1, w, t, p):
+        return tuple(map(action.space.flatten, end_momenta(action, q0, q1, h, w, t, p=p)))
+
+    left, right = jax.vmap(ends)(before, after, dW, times, start)
     return right[:-1] - left[1:]
 
 

@@ -90,7 +90,8 @@ def _asymmetry(scheme: Scheme) -> float:
             values = [scheme(system.lagrangian, system.noise, q0, q1, v, h, dW, h)]
         else:
             values = [system.lagrangian(q0, v), *([system.noise(q0) @ dW] if system.channels else [])]
-        return jnp.concatenate([jnp.stack(values), space.flatten(system.force(q0, v))])
+        covectors = [system.force(q0, v), *([system.random_force(q0, v)] if system.random_forces else [])]
+        return jnp.concatenate([jnp.stack(values), *(jnp.ravel(leaf) for leaf in jax.tree.leaves(covectors))])
 
     gap = felt(space.multiply(a, q0), space.multiply(a, q1)) - felt(q0, q1)
     return float(np.abs(np.asarray(gap)).max())

@@ -2,12 +2,12 @@
 
     solve   p0 = −D₁S_d(q0, q0 ⊕ h v) − f⁻   for v,      then   q1 = q0 ⊕ h v,   p1 = D₂S_d(q0, q1) + f⁺
 
-Under constraints g(q) = 0 the nodes carry multipliers (increments, of size √h), and the new momentum is projected:
+Under constraints g(q, t) = 0 the nodes carry multipliers (increments, of size √h), and the new momentum is projected:
 
-    solve   p0 + G(q0)ᵀΛ = −D₁S_d − f⁻,   g(q1) = 0   for v and Λ,      then   p1 ← p1 + G(q1)ᵀΛ′   with   G(q1) v(q1, p1) = 0
+    solve   p0 + G(q0)ᵀΛ = −D₁S_d − f⁻,   g(q1, t1) = 0   for v and Λ,      then   p1 ← p1 + G(q1)ᵀΛ′   with   G(q1) v(q1, p1) + ∂g/∂t = 0
 
-For the trapezoid action this is RATTLE. The unknown is the velocity. How the equation is solved is found out from the action itself, by asking
-what its derivatives depend on:
+A surface that moves does the work −Λ·∂g/∂t, which goes into the ledger. For the trapezoid action this is RATTLE. The unknown is the velocity. How the
+equation is solved is found out from the action itself, by asking what its derivatives depend on:
 
     linear     ∂(residual)/∂v does not depend on v: one correction is exact (explicit schemes on ℝⁿ end here)
     cells      the potential part of −D₁S does not depend on v: only T couples components, and it falls into cells
@@ -22,9 +22,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from bismut.actions.action import Action
-from bismut.flows.legendre import Impulses, free_momenta, momenta
+from bismut.flows.books import of_action
+from bismut.flows.legendre import Impulses, driven, free_momenta, momenta, seen
 from bismut.mechanics import State, System, newton
-from bismut.mechanics.constraint import covector, project
+from bismut.mechanics.constraint import covector, project, work
 from bismut.mechanics.dependence import affine, depends
 from bismut.mechanics.newton import Cells, Layout
 from bismut.mechanics.saddle import Saddle, saddle
@@ -67,21 +68,24 @@ class Variational(eqx.Module):
     """The flow of an action."""
 
     scheme: Action
+    books: bool = eqx.field(static=True, default=False)  # whether a ledger is kept here; a piece of a larger step leaves that to it
 
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
         """One step of one trajectory."""
         action, system = self.scheme, self.scheme.system
-        v_force = system.velocity(state.q, state.p, t) if system.forced and action.explicit_force else None
+        before = seen(action, state.q, state.p, dW, t)
         if system.inert and not system.constraints and self._splits() and additive(action):
-            new, solve = self._kick_and_drift(state, h, dW, t, v_force)
+            new, solve = self._kick_and_drift(state, h, dW, t, before)
         else:
-            new, solve = self._solve(state, h, dW, t, v_force)
+            new, solve = self._solve(state, h, dW, t, before)
+        if self.books and state.ledger is not None and system.has_lagrangian:
+            new = of_action(system, state, new, h, dW, t)
         return cast(new, system.dtype), solve
 
-    def _kick_and_drift(self, state: State, h, dW, t, v_force) -> tuple[State, Solve]:
+    def _kick_and_drift(self, state: State, h, dW, t, before) -> tuple[State, Solve]:
         """The step where S = S_T(v) + S_U(q0, q1): −D₁S_T(v) = p0 + D₁S_U is solved piece by piece, and p1 = D₂S_T + D₂S_U."""
         action, free = self.scheme, self.scheme.system.without_potential()
-        impulses = Impulses(action, state.q, h, dW, t, v_force)
+        impulses = Impulses(action, state.q, h, dW, t, before)
         push = impulses.at_start()
         p = state.p if push is None else add(state.p, push)
         q1, p1, residual, converged, iterations = free.apart(lambda piece, q, p: drift(action.on(piece), q, p, h, t), state.q, p)
@@ -90,7 +94,7 @@ class Variational(eqx.Module):
         whole = lambda reduce, tree: reduce(jnp.stack([reduce(leaf) for leaf in jax.tree.leaves(tree)]))
         return State(q1, p1, state.ledger), Solve(whole(jnp.max, residual), whole(jnp.all, converged), whole(jnp.max, iterations))
 
-    def _solve(self, state: State, h, dW, t, v_force) -> tuple[State, Solve]:
+    def _solve(self, state: State, h, dW, t, before) -> tuple[State, Solve]:
         """The step as one equation for all of v, and of the multipliers."""
         action, system = self.scheme, self.scheme.system
         space, n = action.space, action.space.dim
@@ -99,21 +103,24 @@ class Variational(eqx.Module):
         def both(x):
             v = space.unflatten(x[:n])
             q1 = space.move(state.q, v, h)
-            p0, p1 = momenta(action, state.q, q1, v, h, dW, t, v_force)
+            p0, p1 = momenta(action, state.q, q1, v, h, dW, t, before)
             short = space.flatten(p0) - target
             if system.constraints:
-                short = jnp.concatenate([short - covector(system, state.q, x[n:]), system.constraint(q1)])
+                short = jnp.concatenate([short - covector(system, state.q, x[n:], t), system.constraint(q1, t + h)])
             return short, q1, p1
 
         structure = self.structure()
         guess = jnp.concatenate([_guess(system, state.q, state.p, h, t, structure.linear), jnp.zeros(system.constraints, system.dtype)])
         root = newton.solve(lambda x: both(x)[0], guess, structure.layout, structure.linear, _floor(system, state.q, h))
         residual, q1, p1 = both(root.x)
-        converged = root.converged
+        converged, ledger = root.converged, state.ledger
         if system.constraints:
             p1, projection = project(system, q1, p1, t + h)
             converged = converged & projection.converged
-        return State(q1, p1, state.ledger), Solve(jnp.max(jnp.abs(residual)), converged, root.iterations)
+            if system.moving_constraint and ledger is not None:
+                done = work(system, state.q, root.x[n:], t) + work(system, q1, projection.x[n:], t + h)
+                ledger = eqx.tree_at(lambda ledger: ledger.work, ledger, ledger.work + done)
+        return State(q1, p1, ledger), Solve(jnp.max(jnp.abs(residual)), converged, root.iterations)
 
     def structure(self) -> Structure:
         """How the step equation can be solved, read off its jaxpr."""
@@ -121,12 +128,12 @@ class Variational(eqx.Module):
         space, dtype = action.space, system.dtype
         x, q, one = jnp.zeros(space.dim, dtype), space.origin(dtype), jnp.ones((), dtype)
         dW = jnp.zeros(action.channels, dtype)
-        v_force = space.zero(dtype) if action.explicit_force else None
+        before = seen(action, q, space.zero(dtype), dW, one)
 
         def residual(x):
             v = space.unflatten(x)
             q1 = space.move(q, v, one)
-            return space.flatten(momenta(action, q, q1, v, one, dW, one, v_force)[0]), system.constraint(q1)
+            return space.flatten(momenta(action, q, q1, v, one, dW, one, before)[0]), system.constraint(q1, one)
 
         linear = affine(residual, x)
         cells = system.cells if self._splits() else newton.dense(space.dim)
@@ -135,18 +142,22 @@ class Variational(eqx.Module):
     def _splits(self) -> bool:
         """Whether only T couples components of v in the equation, in its cells."""
         action, system = self.scheme, self.scheme.system
-        return system.separable and (action.explicit_force or not system.forced) and self._potential_is_explicit()
+        return system.separable and (action.explicit_force or not system.force_sees_velocity) and self._potential_is_explicit()
 
     def _potential_is_explicit(self) -> bool:
-        """Whether the potential part S_U of the action leaves the equation alone: S_U free of v, and ∂S_U/∂q0 free of q1."""
+        """Whether the part S_U of the action that holds potential, noise and the work of forces leaves the equation alone: it is free of v, and
+        ∂S_U/∂q0 free of q1."""
         action, system = self.scheme, self.scheme.system
         space, dtype = action.space, system.dtype
         zero, q, one = space.zero(dtype), space.origin(dtype), jnp.ones((), dtype)
         dW = jnp.zeros(action.channels, dtype)
         L = system.without_kinetic_energy().lagrangian
 
+        before = seen(action, q, zero, dW, one)
+
         def S(q0, q1, v):
-            return action(L, system.noise, q0, q1, v, one, dW, one)
+            worked = driven(action, *jax.lax.stop_gradient((q0, q1, v)), one, dW, one, before, L)
+            return action(*worked, q0, q1, v, one, dW, one)
 
         return not depends(lambda v: S(q, q, v), zero) and not depends(lambda q1: jax.grad(S)(q, q1, zero), q)
 

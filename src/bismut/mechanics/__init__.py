@@ -32,6 +32,7 @@ from bismut.mechanics.scheme import Claims, Maxwell, Scheme
 from bismut.mechanics.state import Ledger, State, blank_ledger
 from bismut.mechanics.symmetry import Symmetry, left_rotation, left_rotations, right_rotation, symmetry, translation, translations
 from bismut.mechanics.system import System
+from bismut.mechanics.torques import in_space
 
 __all__ = [
     "Body",
@@ -52,6 +53,7 @@ __all__ = [
     "gay_berne",
     "gravity",
     "harmonic_trap",
+    "in_space",
     "left_rotation",
     "left_rotations",
     "mechanical",

@@ -1,9 +1,9 @@
-"""Holonomic constraints g(q) = 0 and their hidden half, G(q) v = 0.
+"""Holonomic constraints g(q, t) = 0 and their hidden half, G(q) v + ∂g/∂t = 0.
 
-    Gᵀλ = d⟨λ, g⟩,        p ← p + Gᵀλ   with   G v(q, p + Gᵀλ) = 0,        q ← q ⊕ v   with   M v = Gᵀλ,  g(q ⊕ v) = 0
+    Gᵀλ = d⟨λ, g⟩,        p ← p + Gᵀλ   with   G v(q, p + Gᵀλ) + ∂g/∂t = 0,        q ← q ⊕ v   with   M v = Gᵀλ,  g(q ⊕ v) = 0
 
-The momenta that belong to motion on the surface are those with G v = 0; the second formula is the projection onto them, orthogonal in the kinetic
-energy, the third brings a nearby point to the surface by the shortest way in the same sense.
+The momenta that belong to motion on the surface are those with G v = −∂g/∂t, which is 0 unless the surface moves; the second formula is the
+projection onto them, orthogonal in the kinetic energy, the third brings a nearby point to the surface by the shortest way in the same sense.
 """
 
 from __future__ import annotations
@@ -29,17 +29,29 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9  # how far off the surface a start may lie; a step brings it to round-off
 
 
-def covector(system: System, q: Point, multipliers: Float[Array, " k"]) -> Float[Array, " n"]:
+def covector(system: System, q: Point, multipliers: Float[Array, " k"], t=0.0) -> Float[Array, " n"]:
     """Gᵀλ as one vector."""
     space = system.space
-    along = lambda e: system.constraint(space.nudge(q, e)) @ multipliers
+    along = lambda e: system.constraint(space.nudge(q, e), t) @ multipliers
     return space.flatten(jax.grad(along)(space.zero(system.dtype)))
 
 
-def rate(system: System, q: Point, v: Velocity) -> Float[Array, " k"]:
-    """G v, how fast the constraints are being left."""
+def rate(system: System, q: Point, v: Velocity, t=0.0) -> Float[Array, " k"]:
+    """G v + ∂g/∂t, how fast the constraints are being left."""
     space = system.space
-    return jax.jvp(lambda e: system.constraint(space.nudge(q, e)), (space.zero(system.dtype),), (v,))[1]
+    leaving = jax.jvp(lambda e: system.constraint(space.nudge(q, e), t), (space.zero(system.dtype),), (v,))[1]
+    return leaving + speed(system, q, t) if system.moving_constraint else leaving
+
+
+def speed(system: System, q: Point, t) -> Float[Array, " k"]:
+    """∂g/∂t, how fast the surface moves."""
+    t = jnp.asarray(t, system.dtype)
+    return jax.jvp(lambda t: system.constraint(q, t), (t,), (jnp.ones_like(t),))[1]
+
+
+def work(system: System, q: Point, multipliers: Float[Array, " k"], t) -> Float[Array, ""]:
+    """⟨Gᵀλ, v⟩ = −λ·∂g/∂t, the work that an impulse of a moving surface does; a surface at rest does none."""
+    return -multipliers @ speed(system, q, t)
 
 
 def project(system: System, q: Point, p: Velocity, t=0.0) -> tuple[Velocity, Root]:
@@ -48,36 +60,36 @@ def project(system: System, q: Point, p: Velocity, t=0.0) -> tuple[Velocity, Roo
 
     def residual(x):
         v = space.unflatten(x[:n])
-        kept = space.flatten(system.momentum(q, v, t)) - target - covector(system, q, x[n:])
-        return jnp.concatenate([kept, rate(system, q, v)])
+        kept = space.flatten(system.momentum(q, v, t)) - target - covector(system, q, x[n:], t)
+        return jnp.concatenate([kept, rate(system, q, v, t)])
 
     guess = jnp.zeros(n + system.constraints, system.dtype)
     root = newton.solve(residual, guess, saddle(system.cells, system.touches), linear=system.quadratic)
-    return space.unflatten(target + covector(system, q, root.x[n:])), root
+    return space.unflatten(target + covector(system, q, root.x[n:], t)), root
 
 
-def nearest_point(system: System, q: Point) -> tuple[Point, Root]:
+def nearest_point(system: System, q: Point, t=0.0) -> tuple[Point, Root]:
     """The point with g = 0 reached from q along M v = Gᵀλ."""
     space, n = system.space, system.space.dim
     at_rest = space.flatten(system.momentum(q, space.zero(system.dtype)))
 
     def residual(x):
         v = space.unflatten(x[:n])
-        pull = space.flatten(system.momentum(q, v)) - at_rest - covector(system, q, x[n:])
-        return jnp.concatenate([pull, system.constraint(space.move(q, v))])
+        pull = space.flatten(system.momentum(q, v)) - at_rest - covector(system, q, x[n:], t)
+        return jnp.concatenate([pull, system.constraint(space.move(q, v), t)])
 
     root = newton.solve(residual, jnp.zeros(n + system.constraints, system.dtype), saddle(system.cells, system.touches), linear=False, floor=1e-15)
     return space.move(q, space.unflatten(root.x[:n])), root
 
 
-def jacobian(system: System, q: Point) -> Float[Array, "k n"]:
+def jacobian(system: System, q: Point, t=0.0) -> Float[Array, "k n"]:
     """G as a matrix."""
-    return jax.vmap(lambda row: covector(system, q, row))(jnp.eye(system.constraints, dtype=system.dtype))
+    return jax.vmap(lambda row: covector(system, q, row, t))(jnp.eye(system.constraints, dtype=system.dtype))
 
 
-def check_independent(system: System, q: Point) -> None:
+def check_independent(system: System, q: Point, t=0.0) -> None:
     """Refuse a point where the constraints do not determine their multipliers; name the rows."""
-    slopes = jacobian(system, q)
+    slopes = jacobian(system, q, t)
     if traced(slopes):
         return
     G = np.asarray(slopes)
@@ -97,15 +109,15 @@ def check_independent(system: System, q: Point) -> None:
         raise DegenerateError(f"The constraints {_rows(rows)} depend on each other at the start: {formula} = 0. Remove the redundant one.")
 
 
-def check_start(system: System, state: State, batch: tuple[int, ...]) -> None:
-    """Refuse states that are off the surface or leaving it."""
-    if traced(state, system.parameters, system.constraint(jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state.q))):
+def check_start(system: System, state: State, batch: tuple[int, ...], t=0.0) -> None:
+    """Refuse states that are off the surface or leaving it, at the time of the start."""
+    if traced(state, t, system.parameters, system.constraint(jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state.q))):
         return
-    here, leaving = (lambda q, p: system.constraint(q)), (lambda q, p: rate(system, q, system.velocity(q, p)))
+    here, leaving = (lambda q, p: system.constraint(q, t)), (lambda q, p: rate(system, q, system.velocity(q, p, t), t))
     for _ in batch:
         here, leaving = jax.vmap(here), jax.vmap(leaving)
     first = jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state)
-    check_independent(system, first.q)
+    check_independent(system, first.q, t)
     allowed = TOLERANCE if system.dtype == np.float64 else 1e-4
     size = 1 + max(float(np.abs(np.asarray(leaf)).max()) for leaf in jax.tree.leaves(state))
     for name, function, words in (

@@ -29,6 +29,7 @@ def mechanical(
     potential: Callable | None = None,
     noise: Callable | None = None,
     force: Callable | None = None,
+    random_force: Callable | None = None,
     constraint: Callable | None = None,
     symmetries: Mapping[str, Symmetry] | None = None,
     parameters: Any = None,
@@ -39,7 +40,7 @@ def mechanical(
     mass: for each array of the velocity (a tuple on a product) a number, an array of the velocity's shape (or one that broadcasts to it), or
     symmetric matrices, of the velocity's shape with its last axis repeated: (n, n) for one body, (K, n, n) for K; or a function mass(q) that returns
     the whole matrix.
-    potential: U(q), one number. noise, force, constraint, symmetries, parameters, precision: as for System.
+    potential: U(q), one number. noise, force, random_force, constraint, symmetries, parameters, precision: as for System.
     """
     dtype = real_type(precision)
     bare = potential if potential is not None else _Nothing(dtype)
@@ -60,6 +61,7 @@ def mechanical(
         noise,
         force,
         symmetries,
+        random_force=random_force,
         constraint=constraint,
         parameters=parameters,
         potential=bare,

@@ -11,9 +11,9 @@ import numpy as np
 
 from bismut.blame import why
 from bismut.errors import BismutError, DegenerateError, ShapeError
+from bismut.host import evaluate
 from bismut.mechanics.law import Law
 from bismut.mechanics.symmetry import Symmetry
-from bismut.precision import cast
 from bismut.spaces import Point, Velocity
 from bismut.tracing import traced
 
@@ -27,7 +27,7 @@ def count(system: System, name: str, function: Law | None, without: int, wanted:
     """How many values the noise or the constraint has."""
     if function is None:
         return without
-    shape = _shape_of(system, function, system.space.origin(system.dtype))
+    shape = _shape_of(system, function, jax.eval_shape(lambda: system.space.origin(system.dtype)))
     if isinstance(shape, tuple) and len(shape) == 1 and (wanted is None or shape == (wanted,)):
         return shape[0]
     came = f"shape {shape}" if isinstance(shape, tuple) else shape
@@ -38,20 +38,64 @@ def count(system: System, name: str, function: Law | None, without: int, wanted:
     )
 
 
-def _shape_of(system: System, function: Law, *arguments):
+def count_forces(system: System) -> int:
+    """How many random forces there are: the first axis of the covectors, which all arrays share."""
+    if system._random_force is None:
+        return 0
+    q, v = system.space.origin(system.dtype), system.space.zero(system.dtype)
+    got, want = _returned(system, system._random_force, q, v), jax.eval_shape(lambda: v)
+    shapes = lambda tree: jax.tree.map(lambda leaf: tuple(jnp.shape(leaf)), tree)
+    leaves = jax.tree.leaves(got)
+    m = leaves[0].shape[0] if leaves and getattr(leaves[0], "ndim", 0) else None
+    if m is None or shapes(got) != jax.tree.map(lambda leaf: (m, *leaf.shape), want):
+        wanted = jax.tree.map(lambda leaf: ("m", *leaf.shape), want)
+        raise ShapeError(
+            f"random_force must return covectors shaped like a velocity with one more axis in front, one per Wiener process, {wanted}, "
+            f"but {shapes(got)} came. Write jnp.stack([F_1, F_2, ...])."
+        )
+    return m
+
+
+def count_hamiltonians(system: System) -> int:
+    """How many noise Hamiltonians there are."""
+    q, p = system.space.origin(system.dtype), system.space.zero(system.dtype)
+    if system._hamiltonian is not None and system._lagrangian is not None:
+        raise BismutError("A system moves by a Lagrangian or by a Hamiltonian, but both came. Leave one of them away.")
+    if system._hamiltonian is not None:
+        shape = _shape_of(system, system._hamiltonian, q, p)
+        if shape != ():
+            came = f"shape {shape}" if isinstance(shape, tuple) else shape
+            raise ShapeError(f"hamiltonian must return one number, but it returned {came}. Sum over components: p @ p, jnp.sum(...).")
+    if system._noise_hamiltonian is None:
+        return 0
+    shape = _shape_of(system, system._noise_hamiltonian, q, p)
+    if isinstance(shape, tuple) and len(shape) == 1:
+        return shape[0]
+    came = f"shape {shape}" if isinstance(shape, tuple) else shape
+    raise ShapeError(
+        f"noise_hamiltonian must return one array (m,), one value H_j(q, p) per Wiener process, but it returned {came}. Write jnp.array([H_1, ...])."
+    )
+
+
+def _returned(system: System, function: Law, *arguments):
+    """What a function returns, in shapes."""
     try:
-        out = jax.eval_shape(lambda *a: system._call(function, *a, t=jnp.zeros((), system.dtype)), *arguments)
+        return jax.eval_shape(lambda *a: system._call(function, *a, t=jnp.zeros((), system.dtype)), *arguments)
     except BismutError:
         raise
     except Exception as problem:
         shapes = ", ".join(str(jax.tree.map(jnp.shape, a)) for a in arguments)
         raise ShapeError(f"{function.name} fails when called with arrays of shapes {shapes} on {system.space}: {why(problem)}.") from problem
+
+
+def _shape_of(system: System, function: Law, *arguments):
+    out = _returned(system, function, *arguments)
     return out.shape if hasattr(out, "shape") else f"a {type(out).__name__}"
 
 
 def check(system: System) -> None:
     """Refuse functions that return something else than they should, and a degenerate Lagrangian."""
-    q, v = system.space.origin(system.dtype), system.space.zero(system.dtype)
+    q, v = jax.eval_shape(lambda: (system.space.origin(system.dtype), system.space.zero(system.dtype)))
     # What the user wrote comes first: a Lagrangian made from a potential fails with it.
     for function, arguments in ((system._potential, (q,)), (system._kinetic, (q, v)), (system._lagrangian, (q, v))):
         if function is None:
@@ -60,16 +104,7 @@ def check(system: System) -> None:
         if shape != ():
             came = f"shape {shape}" if isinstance(shape, tuple) else shape
             raise ShapeError(f"{function.name} must return one number, but it returned {came}. Sum over components: v @ v, jnp.sum(...).")
-    if system._force is not None:
-        _shape_of(system, system._force, q, v)
-        got = jax.eval_shape(lambda: system.force(q, v))
-        want = jax.eval_shape(lambda: v)
-        if jax.tree.map(jnp.shape, got) != jax.tree.map(jnp.shape, want):
-            raise ShapeError(
-                f"force must return a covector shaped like a velocity {jax.tree.map(jnp.shape, want)}, but {jax.tree.map(jnp.shape, got)} came."
-            )
-    if system._constraint is not None and "t" in system._constraint.wants:
-        raise BismutError("constraint names an argument t, but constraints that move are not supported: g must be a function of q.")
+    _check_forces(system, q, v)
     if system.constraints >= system.space.dim:
         raise BismutError(f"{system.constraints} constraints leave nothing to move on {system.space}, which has {system.space.dim} dimensions.")
     for name, symmetry in system._symmetries:
@@ -83,9 +118,22 @@ def check(system: System) -> None:
         _check_regular(system)
 
 
+def _check_forces(system: System, q: Point, v: Velocity) -> None:
+    if system.in_phase_space and (system.forced or system.constraints):
+        raise BismutError(
+            "Forces and constraints are placed by actions, which know a velocity; a Hamiltonian in place of L, or noise that sees the momentum, "
+            "stands without them. Give L and noise(q), or leave them away."
+        )
+    if system._force is not None:
+        _shape_of(system, system._force, q, v)
+        got, want = (jax.tree.map(jnp.shape, tree) for tree in (jax.eval_shape(system.force, q, v), v))
+        if got != want:
+            raise ShapeError(f"force must return a covector shaped like a velocity {want}, but {got} came.")
+
+
 def _check_generator(system: System, name: str, generator: Callable, q: Point, v: Velocity):
     try:
-        got = jax.eval_shape(lambda: generator(system.space, q))
+        got = jax.eval_shape(lambda q: generator(system.space, q), q)
     except BismutError:
         raise
     except Exception as problem:
@@ -97,12 +145,14 @@ def _check_generator(system: System, name: str, generator: Callable, q: Point, v
 
 def _check_regular(system: System) -> None:
     """Refuse a Lagrangian whose Hessian in v is singular at two random points."""
-    worst = np.inf
-    for seed in (0, 1):
-        key = jax.random.key(seed)
-        q = cast(system.space.random(key), system.dtype)
-        v = system.space.unflatten(0.1 * jax.random.normal(key, (system.space.dim,), system.dtype))
-        mass = system.mass(q, v)
+    worst, direction, space = np.inf, None, system.space
+
+    def mass_at(x, v):
+        q = space.move(space.origin(system.dtype), space.unflatten(x))
+        return system.mass(q, space.unflatten(v))
+
+    for x, v in np.random.default_rng(0).normal(size=(2, 2, space.dim)).astype(system.dtype):
+        mass = evaluate(mass_at, x, 0.1 * v)
         if traced(mass):
             return
         hessian = np.asarray(mass)
@@ -114,5 +164,5 @@ def _check_regular(system: System) -> None:
     if worst < 1e2 * np.finfo(system.dtype).eps:
         raise DegenerateError(
             f"The Lagrangian is degenerate: ∂²L/∂v² is singular (smallest over largest singular value {worst:.1g}), so momentum does not "
-            f"determine velocity along {np.round(direction, 3)}. Give that direction a mass, or remove it from the space."
+            f"determine velocity along {np.round(np.asarray(direction), 3)}. Give that direction a mass, or remove it from the space."
         )

@@ -13,11 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import BismutError, DegenerateError, DomainError
+from bismut.host import evaluate
 from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import small
+from bismut.mechanics.commuting import commuting
 from bismut.mechanics.state import Ledger, State, blank_ledger
 from bismut.mechanics.system import System
-from bismut.noise import Index, Stream, Wiener
+from bismut.noise import Index, Path, Stream
 from bismut.precision import cast
 from bismut.showing import brief, table
 from bismut.spaces import Point, Space, Velocity, add
@@ -52,6 +54,14 @@ class Scheme(eqx.Module):
 
     system: System
     claims: ClassVar[Claims]
+    phase_space: ClassVar[bool] = False  # whether it can step noise that sees the momentum, and a Hamiltonian in place of L
+
+    def __check_init__(self):
+        if isinstance(self.system, System) and self.system.in_phase_space and not self.phase_space:
+            what = "noise that sees the momentum" if self.system.noise_hamiltonians else "a Hamiltonian in place of a Lagrangian"
+            raise BismutError(
+                f"{type(self).__name__} cannot step {what}. Use HamiltonianMidpoint, HamiltonianEuler or HamiltonianVerlet, where p is a variable."
+            )
 
     @property
     def space(self) -> Space:
@@ -64,9 +74,30 @@ class Scheme(eqx.Module):
         return self.system.channels
 
     @property
+    def forced(self) -> bool:
+        """Whether anything acts that has no potential, so that steps are not symplectic."""
+        return self.system.forced
+
+    @property
+    def promised(self) -> Claims:
+        """The claims, as far as this system lets them hold: without Lévy areas, noises that do not commute allow strong order ½ and no more."""
+        strong = self.claims.strong_order
+        return self.claims if strong is None or strong <= 0.5 or commuting(self.system) else self.claims._replace(strong_order=0.5)
+
+    @property
     def clipped(self) -> int:
         """How many of them, counted from the first, a bounded path bounds: those that an implicit step sees."""
         return self.channels
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a run from a seed bounds its increments unless told otherwise, so that implicit steps exist almost surely."""
+        return False
+
+    @property
+    def marcus(self) -> bool:
+        """Whether a finite increment moves a state along the flow of its noise for unit time: so it is where kicks see q alone."""
+        return not self.system.kick_sees_velocity
 
     @property
     def pathwise(self) -> bool:
@@ -84,7 +115,7 @@ class Scheme(eqx.Module):
         return f"{self.title} of {self.system!r}"
 
     def _repr_html_(self) -> str:
-        rows = [("claims", str(self.claims)), ("Wiener processes", str(self.channels))]
+        rows = [("claims", str(self.promised)), ("Wiener processes", str(self.channels))]
         named = {name for name, _ in rows}
         return table(f"{self.title} on {self.space}", [*rows, *(row for row in self.system.shown() if row[0] not in named)])
 
@@ -110,12 +141,13 @@ class Scheme(eqx.Module):
         if len(chosen) != 1:
             raise BismutError(f"start needs one of velocity=, momentum=, temperature=, but {' and '.join(chosen) or 'none'} came.")
         dtype = self.system.dtype
-        q = _arranged(q, self.space.origin(dtype))
+        like_q, like_v = jax.eval_shape(lambda: (self.space.origin(dtype), self.space.zero(dtype)))
+        q = _arranged(q, like_q)
         batch = self.space.check(q, "start.q")
-        q = self._onto_constraints(cast(q, dtype), batch, project)
+        q = self._onto_constraints(cast(q, dtype), batch, project, t)
         if temperature is not None:
             return Maxwell(self.system, q, temperature, ledger)
-        vector = cast(_arranged(given[chosen[0]], self.space.zero(dtype)), dtype)
+        vector = cast(_arranged(given[chosen[0]], like_v), dtype)
         batched = self.space.check_velocity(vector, f"start.{chosen[0]}")
         if batch and batched and batch != batched:
             raise BismutError(f"start.q has leading axes {batch}, but start.{chosen[0]} has {batched}.")
@@ -126,7 +158,7 @@ class Scheme(eqx.Module):
         legendre = lambda q, v: self.system.momentum(q, v, t)
         for _ in full:
             legendre = jax.vmap(legendre)
-        p = legendre(q, vector)
+        p = cast(evaluate(legendre, q, vector), dtype)
         if not traced(p) and not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(p)):
             raise DegenerateError("∂L/∂v is not finite at the start: the velocity lies outside the domain of the Lagrangian.")
         state = self._along_constraints(State(q, p, self._books(ledger, full)), full, project, t)
@@ -136,14 +168,14 @@ class Scheme(eqx.Module):
     def _books(self, wanted: bool, batch: tuple[int, ...]) -> Ledger | None:
         return blank_ledger(self.system.dtype, batch) if wanted else None
 
-    def _onto_constraints(self, q: Point, batch: tuple[int, ...], wanted: bool) -> Point:
+    def _onto_constraints(self, q: Point, batch: tuple[int, ...], wanted: bool, t) -> Point:
         system = self.system
         if not system.constraints or not wanted:
             return q
-        holonomic.check_independent(system, jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], q))
+        holonomic.check_independent(system, jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], q), t)
 
         def find(q):
-            point, root = holonomic.nearest_point(system, q)
+            point, root = holonomic.nearest_point(system, q, t)
             return jax.tree.map(lambda leaf: jnp.where(root.converged, leaf, jnp.nan), point), root.converged
 
         for _ in batch:
@@ -162,7 +194,7 @@ class Scheme(eqx.Module):
             for _ in batch:
                 along = jax.vmap(along)
             state = State(state.q, jax.jit(along)(state.q, state.p), state.ledger)
-        holonomic.check_start(system, state, batch)
+        holonomic.check_start(system, state, batch, t)
         return state
 
 
@@ -193,6 +225,8 @@ class Maxwell(eqx.Module):
             raise DomainError(f"temperature must be positive and finite, one number kT, but {temperature} came.")
         if not system.quadratic:
             raise BismutError("Maxwell momenta need a kinetic energy that is quadratic in the velocity. Give momentum= instead.")
+        if system.moving_constraint:
+            raise BismutError("Maxwell momenta belong to a surface at rest, but the constraint moves. Give momentum= or velocity= with project=True.")
         self.system, self.q, self.ledger = system, q, ledger
         if system.constraints:
             holonomic.check_start(system, *_at_rest(system, q))
@@ -201,7 +235,7 @@ class Maxwell(eqx.Module):
     def __repr__(self) -> str:
         return f"Maxwell(q={brief(self.q)}, temperature={brief(self.temperature)}{', ledger=True' if self.ledger else ''})"
 
-    def draw(self, path: Wiener, trajectory: Index, q: Point) -> State:
+    def draw(self, path: Path, trajectory: Index, q: Point) -> State:
         """The start of one trajectory at a point q."""
         system = self.system
         normals = path.normals(trajectory, system.space.dim, Stream.start, system.dtype)

@@ -1,10 +1,11 @@
 """A mechanical system: what nature does.
 
-    S = ∫ L(q, v) dt + Σ γ_i(q) ∘ dW_i + ⟨p, dq/dt − v⟩ dt + ⟨dΛ, g(q)⟩ ,       plus the virtual work of a force F(q, v)
+    S = ∫ L(q, v) dt + Σ γ_i(q) ∘ dW_i + ⟨p, dq/dt − v⟩ dt + ⟨dΛ, g(q, t)⟩ ,       plus the virtual work of F(q, v) dt + Σ F_j(q, v) ∘ dW_j
+    S = ∫ ⟨p, dq⟩ − H(q, p) dt + Σ γ_i(q) ∘ dW_i − Σ H_j(q, p) ∘ dW_j          where noise sees the momentum, or H is given instead of L
 
-A space, a Lagrangian, stochastic potentials and perhaps a force and constraints g(q) = 0; energy, momentum, the Legendre transform both ways
-and the momentum maps of its symmetries are derived. Wrong shapes, a Lagrangian that is not a number and a degenerate one are refused here, before
-anything runs.
+A space, a Lagrangian, stochastic potentials and perhaps forces, steady and random, and constraints g(q) = 0; energy, momentum, the Legendre transform
+both ways and the momentum maps of its symmetries are derived. Wrong shapes, a Lagrangian that is not a number and a degenerate one are refused here,
+before anything runs.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from jaxtyping import Array, Float
 
 from bismut.errors import BismutError, ShapeError, nearest
 from bismut.mechanics import constraint as holonomic
-from bismut.mechanics import newton, refusals
-from bismut.mechanics.dependence import affine
+from bismut.mechanics import newton, refusals, small
+from bismut.mechanics.dependence import affine, depends
+from bismut.mechanics.hamiltonian import of_velocity
+from bismut.mechanics.kicks import kick
 from bismut.mechanics.kinetic import Quadratic
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.newton import Cells
@@ -34,6 +37,8 @@ from bismut.showing import brief, counted, table
 from bismut.spaces import Point, Power, Product, Space, Velocity, add, pair
 
 Scalar = Float[Array, ""]
+# A system without noise.
+_QUIET = {"_noise": None, "_random_force": None, "_noise_hamiltonian": None, "channels": 0, "random_forces": 0, "noise_hamiltonians": 0}
 
 
 class System(eqx.Module):
@@ -41,8 +46,11 @@ class System(eqx.Module):
 
     lagrangian  L(q, v), one number
     noise       γ(q), one value per Wiener process, as one array
-    force       F(q, v), a covector with the structure of a velocity
-    constraint  g(q), one value per constraint, as one array; the motion keeps g = 0
+    force       F(q, v), a covector with the structure of a velocity; on a group a torque in the body (`in_space` takes torques in space)
+    random_force  F_j(q, v), such covectors with one more axis in front, one per Wiener process; these come after those of the noise
+    hamiltonian   H(q, p), one number, in place of a Lagrangian; it may be degenerate
+    noise_hamiltonian  H_j(q, p), one value per Wiener process, as one array; these come last
+    constraint  g(q), one value per constraint, as one array; the motion keeps g = 0. One that names t moves
     symmetries  names and actions whose momentum maps one wants to see
     parameters  numbers (any tree of arrays) given to those functions that name an argument `parameters`
     cells       sizes of the blocks into which ∂L/∂v falls, one per array of the velocity; known for `mechanical` systems
@@ -54,12 +62,17 @@ class System(eqx.Module):
     _lagrangian: Law | None = eqx.field(static=True)
     _noise: Law | None = eqx.field(static=True)
     _force: Law | None = eqx.field(static=True)
+    _random_force: Law | None = eqx.field(static=True)
+    _hamiltonian: Law | None = eqx.field(static=True)
+    _noise_hamiltonian: Law | None = eqx.field(static=True)
     _constraint: Law | None = eqx.field(static=True)
     _symmetries: tuple[tuple[str, Symmetry], ...] = eqx.field(static=True)
     _potential: Law | None = eqx.field(static=True)
     _kinetic: Law | None = eqx.field(static=True)
     _cells: tuple[int, ...] | None = eqx.field(static=True)
     channels: int = eqx.field(static=True)
+    random_forces: int = eqx.field(static=True)
+    noise_hamiltonians: int = eqx.field(static=True)
     constraints: int = eqx.field(static=True)
     touches: Touches = eqx.field(static=True)
     precision: str = eqx.field(static=True)
@@ -67,11 +80,14 @@ class System(eqx.Module):
     def __init__(
         self,
         space: Space,
-        lagrangian: Callable | None,
+        lagrangian: Callable | None = None,
         noise: Callable | None = None,
         force: Callable | None = None,
         symmetries: Mapping[str, Symmetry] | None = None,
         *,
+        random_force: Callable | None = None,
+        hamiltonian: Callable | None = None,
+        noise_hamiltonian: Callable | None = None,
         constraint: Callable | None = None,
         parameters: Any = None,
         potential: Callable | None = None,
@@ -90,12 +106,17 @@ class System(eqx.Module):
         self._lagrangian = law("lagrangian", lagrangian, ("q", "v"))
         self._noise = law("noise", noise, ("q",))
         self._force = law("force", force, ("q", "v"))
+        self._random_force = law("random_force", random_force, ("q", "v"))
+        self._hamiltonian = law("hamiltonian", hamiltonian, ("q", "p"))
+        self._noise_hamiltonian = law("noise_hamiltonian", noise_hamiltonian, ("q", "p"))
         self._constraint = law("constraint", constraint, ("q",))
         self._potential = law("potential", potential, ("q",))
         self._kinetic = law("kinetic", kinetic, ("q", "v"))
         self._symmetries = tuple((symmetries or {}).items())
         self._cells = cells
-        self.channels = refusals.count(self, "noise", self._noise, channels or 0, channels)
+        self.random_forces = refusals.count_forces(self)
+        self.noise_hamiltonians = refusals.count_hamiltonians(self)
+        self.channels = refusals.count(self, "noise", self._noise, channels or 0, channels) + self.random_forces + self.noise_hamiltonians
         self.constraints = refusals.count(self, "constraint", self._constraint, 0, None)
         self.touches = ()
         if self.constraints:
@@ -115,11 +136,45 @@ class System(eqx.Module):
 
     @property
     def forced(self) -> bool:
+        """Whether anything acts that has no potential, be it steady or random."""
+        return self.pushed or self._random_force is not None
+
+    @property
+    def pushed(self) -> bool:
+        """Whether a force acts that is not random."""
         return self._force is not None or self.dissipation is not None
+
+    @property
+    def potentials(self) -> int:
+        """How many of the Wiener processes, the first, belong to stochastic potentials."""
+        return self.channels - self.random_forces - self.noise_hamiltonians
+
+    @property
+    def force_sees_velocity(self) -> bool:
+        """Whether a force, steady or random, depends on the velocity."""
+        q, zero = self.space.origin(self.dtype), self.space.zero(self.dtype)
+        steady = self.pushed and depends(lambda v: self.force(q, v), zero)
+        return steady or self.kick_sees_velocity
+
+    @property
+    def kick_sees_velocity(self) -> bool:
+        """Whether a random force depends on the velocity, so that Itô and Stratonovich differ."""
+        q = self.space.origin(self.dtype)
+        return self._random_force is not None and depends(lambda v: self.random_force(q, v), self.space.zero(self.dtype))
 
     @property
     def has_lagrangian(self) -> bool:
         return self._lagrangian is not None
+
+    @property
+    def moves(self) -> bool:
+        """Whether it is known how it moves: by a Lagrangian or a Hamiltonian."""
+        return self.has_lagrangian or self._hamiltonian is not None
+
+    @property
+    def in_phase_space(self) -> bool:
+        """Whether only a scheme of phase space can step it, because noise sees the momentum or H stands for L."""
+        return self._hamiltonian is not None or self._noise_hamiltonian is not None
 
     @property
     def separable(self) -> bool:
@@ -138,18 +193,36 @@ class System(eqx.Module):
             return -self.lagrangian(q, self.space.zero(self.dtype), t)
         return self._call(self._potential, q, t=t)
 
-    def constraint(self, q: Point) -> Float[Array, " k"]:
-        """g(q), zero all along the motion."""
-        return jnp.zeros(0, self.dtype) if self._constraint is None else self._call(self._constraint, q, t=0.0)
+    def constraint(self, q: Point, t: Any = 0.0) -> Float[Array, " k"]:
+        """g(q, t), zero all along the motion."""
+        return jnp.zeros(0, self.dtype) if self._constraint is None else self._call(self._constraint, q, t=t)
+
+    @property
+    def moving_constraint(self) -> bool:
+        """Whether the surface g(q, t) = 0 moves, because g names t: then it does work."""
+        return self._constraint is not None and "t" in self._constraint.wants
 
     def noise(self, q: Point, t=0.0) -> Float[Array, " m"]:
-        """γ(q), one value per Wiener process."""
-        return jnp.zeros(self.channels, self.dtype) if self._noise is None else self._call(self._noise, q, t=t)
+        """γ(q), one value per Wiener process; 0 for those of random forces and of noise Hamiltonians, which have none."""
+        if self._noise is None:
+            return jnp.zeros(self.channels, self.dtype)
+        values = self._call(self._noise, q, t=t)
+        others = self.random_forces + self.noise_hamiltonians
+        return jnp.concatenate([values, jnp.zeros(others, self.dtype)]) if others else values
 
     def force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
         """F(q, v), with the dissipation that balances heat, if any."""
         force = self.space.zero(self.dtype) if self._force is None else self._call(self._force, q, v, t=t)
         return force if self.dissipation is None else add(force, self.dissipation(self, q, v, t))
+
+    def random_force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
+        """F_j(q, v), the Wiener process as the first axis of each array."""
+        assert self._random_force is not None
+        return self._call(self._random_force, q, v, t=t)
+
+    def kick(self, q: Point, v: Velocity, dW: Float[Array, " m"], t=0.0) -> Velocity:
+        """Σ dγ_i(q) ΔW_i + Σ F_j(q, v) ΔW_j."""
+        return kick(self, q, v, dW, t)
 
     def _call(self, function: Law, *arguments, t):
         return function(*arguments, t=t, parameters=self.parameters)
@@ -158,13 +231,17 @@ class System(eqx.Module):
 
     def momentum(self, q: Point, v: Velocity, t=0.0) -> Velocity:
         """p = ∂L/∂v. Of L = T − U only T is looked at: a potential of many bodies is long to trace, and longer without compilation."""
+        if self._hamiltonian is not None:
+            return of_velocity(self, q, v, t)
         if self._kinetic is not None:
             kinetic = self._kinetic
             return jax.grad(lambda w: self._call(kinetic, q, w, t=t))(v)
         return jax.grad(lambda w: self.lagrangian(q, w, t))(v)
 
     def velocity(self, q: Point, p: Velocity, t=0.0) -> Velocity:
-        """v with ∂L/∂v (q, v) = p; not a number where there is none."""
+        """v with ∂L/∂v (q, v) = p, or ∂H/∂p; not a number where there is none."""
+        if self._hamiltonian is not None:
+            return jax.grad(lambda p: self.hamiltonian(q, p, t))(p)
         if self.falls_apart:
             return self.apart(lambda piece, q, p: (piece.velocity(q, p, t),), q, p)[0]
         space = self.space
@@ -178,8 +255,28 @@ class System(eqx.Module):
 
     def energy(self, state: State, t=0.0) -> Scalar:
         """H = ⟨p, v⟩ − L(q, v)."""
+        if self._hamiltonian is not None:
+            return self.hamiltonian(state.q, state.p, t)
         v = self.velocity(state.q, state.p, t)
         return pair(state.p, v) - self.lagrangian(state.q, v, t)
+
+    def hamiltonian(self, q: Point, p: Velocity, t=0.0) -> Scalar:
+        """H(q, p), as it was given or from the Lagrangian; of a quadratic one ½⟨p − a, M⁻¹(p − a)⟩ − L(q, 0), which has short derivatives."""
+        if self._hamiltonian is not None:
+            return self._call(self._hamiltonian, q, p, t=t)
+        if self.quadratic and self.space.dim <= small.UNROLLED:
+            rest = self.space.zero(self.dtype)
+            relative = self.space.flatten(p) - self.space.flatten(self.momentum(q, rest, t))
+            return 0.5 * relative @ small.solve(self.mass(q, t=t), relative) - self.lagrangian(q, rest, t)
+        v = self.velocity(q, p, t)
+        return pair(p, v) - self.lagrangian(q, v, t)
+
+    def noise_hamiltonian(self, q: Point, p: Velocity, t=0.0) -> Float[Array, " m"]:
+        """−γ_i(q), and after them H_j(q, p): what every Wiener process moves the system by."""
+        potentials = -self.noise(q, t)[: self.potentials]
+        if self._noise_hamiltonian is None:
+            return potentials
+        return jnp.concatenate([potentials, self._call(self._noise_hamiltonian, q, p, t=t)])
 
     def kinetic_energy(self, state: State, t=0.0) -> Scalar:
         """½⟨p − a, v⟩ with a = ∂L/∂v at v = 0: the part of a quadratic Hamiltonian that measures temperature."""
@@ -221,9 +318,10 @@ class System(eqx.Module):
     @property
     def quadratic(self) -> bool:
         """Whether ∂²L/∂v² evidently does not depend on v, so that the Legendre transform is linear."""
+        if not self.has_lagrangian:
+            return False
         space = self.space
-
-        zero = space.zero(self.dtype)
+        zero = jax.eval_shape(lambda: space.zero(self.dtype))
         return affine(lambda v: self.momentum(space.origin(self.dtype), v, 0.0), zero)
 
     @property
@@ -252,7 +350,7 @@ class System(eqx.Module):
         """Free motion with a kinetic energy of fewer bodies."""
         T, cells = Law("kinetic", kinetic, ()), _cells_of(kinetic)
         nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
-        changed = {"_lagrangian": T, "_kinetic": T, "_potential": nothing, "_noise": None, "_force": None, "dissipation": None, "channels": 0}
+        changed = {"_lagrangian": T, "_kinetic": T, "_potential": nothing, "_force": None, "dissipation": None, **_QUIET}
         return self._changed(space=kinetic.space, _cells=cells, parameters=None, _symmetries=(), **changed)
 
     def with_parameters(self, parameters: Any) -> System:
@@ -283,14 +381,14 @@ class System(eqx.Module):
         else:
             free = self._kinetic
         nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
-        return self._changed(_lagrangian=free, _potential=nothing, _noise=None, _force=None, dissipation=None, channels=0)
+        return self._changed(_lagrangian=free, _potential=nothing, _force=None, dissipation=None, **_QUIET)
 
     def using(self, retraction: str) -> System:
         """The same system on its space with another retraction."""
         return self._changed(space=self.space.using(retraction))
 
     def without_noise(self) -> System:
-        return self._changed(_noise=None, channels=0)
+        return self._changed(**_QUIET)
 
     def with_dissipation(self, dissipation: Any) -> System:
         """The same system with a force (system, q, v, t) ↦ covector that balances heat, beside its own."""
@@ -298,7 +396,9 @@ class System(eqx.Module):
 
     def __repr__(self) -> str:
         what = [counted(self.channels, "Wiener process", "Wiener processes")] if self.channels else []
-        what += ["forced"] if self.forced else []
+        what += ["forced"] if self.pushed else []
+        what += [counted(self.random_forces, "random force")] if self.random_forces else []
+        what += [counted(self.noise_hamiltonians, "noise Hamiltonian")] if self.noise_hamiltonians else []
         what += [counted(self.constraints, "constraint")] if self.constraints else []
         what += [f"symmetries {', '.join(self.symmetries)}"] if self.symmetries else []
         what += [f"parameters {brief(self.parameters)}"] if jax.tree.leaves(self.parameters) else []
@@ -307,8 +407,11 @@ class System(eqx.Module):
     def shown(self) -> list[tuple[str, str]]:
         """What is known of the system, line by line, for a table."""
         form = "T(v) − U(q)" if self.separable else "L(q, v)" if self.has_lagrangian else "none"
-        rows = [("degrees of freedom", str(self.freedom)), ("Lagrangian", form), ("Wiener processes", str(self.channels))]
-        rows += [("force", "friction that balances the noise" if self._force is None else "F(q, v)")] if self.forced else []
+        form = ("Lagrangian", form) if self._hamiltonian is None else ("Hamiltonian", "H(q, p)")
+        rows = [("degrees of freedom", str(self.freedom)), form, ("Wiener processes", str(self.channels))]
+        rows += [("noise Hamiltonians", str(self.noise_hamiltonians))] if self.noise_hamiltonians else []
+        rows += [("force", "friction that balances the noise" if self._force is None else "F(q, v)")] if self.pushed else []
+        rows += [("random forces", str(self.random_forces))] if self.random_forces else []
         rows += [("constraints", str(self.constraints))] if self.constraints else []
         rows += [(f"symmetry {name}", symmetry.words) for name, symmetry in self._symmetries]
         rows += [("parameters", brief(self.parameters))] if jax.tree.leaves(self.parameters) else []

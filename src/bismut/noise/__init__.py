@@ -1,5 +1,24 @@
-"""What drives: Wiener increments as a pure function of (seed, trajectory, step, channel)."""
+"""What drives: paths as pure functions of (seed, trajectory, step, channel)."""
 
-from bismut.noise.wiener import PER_BLOCK, Index, Stream, Wiener, advance, pick, words
+from bismut.noise.fractional import FractionalBrownian
+from bismut.noise.index import Index, Stream, advance, words
+from bismut.noise.jumps import Jumps
+from bismut.noise.ornstein_uhlenbeck import OrnsteinUhlenbeck
+from bismut.noise.path import Path
+from bismut.noise.recorded import Recorded
+from bismut.noise.wiener import PER_BLOCK, Wiener, pick
 
-__all__ = ["PER_BLOCK", "Index", "Stream", "Wiener", "advance", "pick", "words"]
+__all__ = [
+    "PER_BLOCK",
+    "FractionalBrownian",
+    "Index",
+    "Jumps",
+    "OrnsteinUhlenbeck",
+    "Path",
+    "Recorded",
+    "Stream",
+    "Wiener",
+    "advance",
+    "pick",
+    "words",
+]

@@ -8,13 +8,12 @@ multiplication with an addition; one program always gives the same bits.) One Th
 steps of one channel, so a loop over steps draws every fourth time and wastes nothing.
 
     refinement   a path with substeps = n sums n fine increments a step: step h with n substeps and step h/n with 1 see one Brownian path
-    shift        path.shift(s) is the path seen from step s on, the base flow θ_s of the paper: shift(s).shift(t) = shift(s + t)
+    shift        path.shift(s) is the path seen from step s on, the base flow θ_s of the paper: shift(s).shift(t) = shift(s + t), s and t of any sign
     bounded      |ζ| ≤ A_h = √(4 max(|ln h|, 1)), so that an implicit step exists almost surely; the change is below the order of the schemes. The
                  bound is that of the step taken, so a bounded coarse increment is not a sum of bounded fine ones. Only the first `clipped`
                  channels are bounded, those that an implicit step sees: a scheme says how many (`scheme.clipped`)
 """
 
-from enum import IntEnum
 from typing import Any
 
 import equinox as eqx
@@ -26,38 +25,15 @@ from jaxtyping import Array, Float, UInt32
 
 from bismut.errors import DomainError
 from bismut.noise.gaussian import two_normals
+from bismut.noise.index import Index, Stream, advance, number, plus, words
+from bismut.noise.path import Path, check_seed, check_shift
 from bismut.noise.threefry import threefry
 from bismut.repetition import each
 
 PER_BLOCK = 4  # steps served by one block of the generator
 
-Index = tuple[UInt32[Array, "..."], UInt32[Array, "..."]]  # a 64-bit counter as (low, high) words, which exist without x64 too
 
-
-class Stream(IntEnum):
-    """What a random number is for; streams never share a number."""
-
-    increment = 0
-    start = 1
-
-
-def words(index: Any) -> Index:
-    """A non-negative 64-bit index (or an array of them) as a pair of 32-bit words."""
-    if isinstance(index, Tracer):
-        wide = jnp.asarray(index, jnp.uint64 if index.dtype.itemsize > 4 else jnp.uint32)
-        high = (wide >> np.uint64(32)).astype(jnp.uint32) if wide.dtype == jnp.uint64 else jnp.zeros_like(wide)
-        return wide.astype(jnp.uint32), high
-    value = np.asarray(index, np.uint64)
-    return jnp.asarray((value & 0xFFFFFFFF).astype(np.uint32)), jnp.asarray((value >> np.uint64(32)).astype(np.uint32))
-
-
-def advance(index: Index, by: int | UInt32[Array, ""]) -> Index:
-    """index + by, with the carry into the high word; by is less than 2³²."""
-    low = index[0] + jnp.asarray(by, jnp.uint32)
-    return low, index[1] + (low < index[0]).astype(jnp.uint32)
-
-
-class Wiener(eqx.Module):
+class Wiener(Path):
     """Independent Wiener processes, one per channel, for every trajectory: a function of (seed, trajectory, step, channel) and of nothing else.
 
     seed      a whole number
@@ -71,8 +47,7 @@ class Wiener(eqx.Module):
     bounded: bool = eqx.field(static=True)
 
     def __init__(self, seed: Any = 0, *, substeps: Any = 1, bounded: bool = False):
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
-            raise DomainError(f"seed must be a whole number from 0 to 2⁶⁴ − 1, but {seed!r} came.")
+        check_seed(seed)
         if isinstance(substeps, bool) or not isinstance(substeps, int) or substeps < 1:
             raise DomainError(f"substeps must be a whole number ≥ 1, but {substeps!r} came.")
         self.seed = words(int(seed))
@@ -87,11 +62,9 @@ class Wiener(eqx.Module):
         return f"Wiener({self.seed_number}{chosen})" + (f".shift({self.shifted_by})" if self.shifted_by else "")
 
     def shift(self, steps: Any) -> "Wiener":
-        """θ_s: the path as seen from step s on."""
-        if not isinstance(steps, Tracer) and (isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0):
-            raise DomainError(f"A path is shifted by a whole number of steps ≥ 0, but {steps!r} came.")
-        low, high = advance(self.offset, words(steps)[0])
-        return eqx.tree_at(lambda path: path.offset, self, (low, high + words(steps)[1]))
+        """θ_s: the path as seen from step s on; a negative s goes back, θ_{−s} θ_s = 1."""
+        check_shift(steps)
+        return eqx.tree_at(lambda path: path.offset, self, plus(self.offset, words(steps)))
 
     @property
     def seed_number(self) -> int:
@@ -101,7 +74,7 @@ class Wiener(eqx.Module):
     @property
     def shifted_by(self) -> int:
         """How many steps the path was shifted by."""
-        return (int(self.offset[1]) << 32) + int(self.offset[0])
+        return number(self.offset)
 
     def increment(
         self,
@@ -120,16 +93,20 @@ class Wiener(eqx.Module):
             normals = self.sums(trajectory, step, channels, dtype, stream)
         return jnp.moveaxis(self.scaled(normals, h, clipped), 0, -1)
 
-    def increments(
-        self, trajectory: Any, steps: int, channels: int, h: Any, dtype: Any = float, clipped: int | None = None
-    ) -> Float[Array, "steps ... m"]:
-        """ΔW of the first steps of one trajectory, given by its number, or of an array of them; one row a step."""
-        numbers = jnp.arange(steps, dtype=jnp.uint32)
-        return _increments(self, words(trajectory), numbers, channels, jnp.asarray(h, dtype), np.dtype(dtype).name, clipped)
+    def change(self, trajectory, step, channel, h):
+        return jnp.sqrt(h) * self.normal(trajectory, step, channel, jnp.result_type(h))
+
+    def normal(self, trajectory: Index, step: Index, channel, dtype: Any = float, stream: Stream = Stream.increment) -> Float[Array, ""]:
+        """The normal of one step and one channel, without refinement."""
+        here = self._shifted(step)
+        return pick(_four(self.seed, trajectory, here, channel, dtype, stream), here[0] % PER_BLOCK)
+
+    @property
+    def normal_path(self) -> "Wiener":
+        return self
 
     @property
     def per(self) -> int:
-        """How many steps one draw serves."""
         return PER_BLOCK if self.substeps == 1 else 1
 
     def draw(self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, clipped: int | None = None) -> Float[Array, "per m"]:
@@ -140,7 +117,6 @@ class Wiener(eqx.Module):
 
     @property
     def phase(self) -> int:
-        """The place of step 0 in its draw."""
         return self.shifted_by % self.per
 
     def normals(self, trajectory: Index, count: int, stream: Stream, dtype: Any = float) -> Float[Array, "... count"]:
@@ -167,8 +143,7 @@ class Wiener(eqx.Module):
         return jnp.sqrt(h) * normals
 
     def _shifted(self, step: Index) -> Index:
-        low, high = advance(step, self.offset[0])
-        return low, high + self.offset[1]
+        return plus(step, self.offset)
 
     def sums(self, trajectory: Index, step: Index, channels: int, dtype: Any = float, stream: Stream = Stream.increment) -> Float[Array, "m ..."]:
         """The normalised sum of the fine normals of one step."""
@@ -189,21 +164,16 @@ class Wiener(eqx.Module):
         return total * self.substeps**-0.5
 
 
-@eqx.filter_jit
-def _increments(path: Wiener, trajectory: Index, steps: UInt32[Array, " steps"], channels: int, h, dtype: str, clipped: int | None):
-    return jax.vmap(lambda k: path.increment(trajectory, (k, jnp.zeros_like(k)), channels, h, dtype, clipped=clipped))(steps)
+def _four(seed: Index, trajectory: Index, step: Index, channel, dtype, stream: Stream) -> Float[Array, "four ..."]:
+    low, high = (step[0] >> np.uint32(2)) | (step[1] << np.uint32(30)), step[1] >> np.uint32(2)
+    a, b, c, d = threefry((seed[0], seed[1], high, jnp.uint32(stream)), (*trajectory, low, channel))
+    return jnp.stack([*two_normals(a, b, dtype), *two_normals(c, d, dtype)])
 
 
 def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Float[Array, "four m ..."]:
-    low, high = (step[0] >> np.uint32(2)) | (step[1] << np.uint32(30)), step[1] >> np.uint32(2)
-    key = (seed[0], seed[1], high, jnp.uint32(stream))
-
-    def four(channel):
-        a, b, c, d = threefry(key, (*trajectory, low, channel))
-        return jnp.stack([*two_normals(a, b, dtype), *two_normals(c, d, dtype)])
-
     if not channels:
         return jnp.zeros((PER_BLOCK, 0, *jnp.shape(trajectory[0])), dtype)
+    four = lambda channel: _four(seed, trajectory, step, channel, dtype, stream)
     return jnp.moveaxis(each(four, jnp.arange(channels, dtype=jnp.uint32)), 1, 0)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from bismut.errors import StoreError, WriteError
 from bismut.store.files import remove, told
-from bismut.store.layout import CONFIGURATION, PROVENANCE, README, SCHEMA, STATISTICS, remove_run, strangers, sweep
+from bismut.store.layout import CONFIGURATION, PARTS, PROVENANCE, README, SCHEMA, STATISTICS, remove_run, strangers, sweep
 from bismut.store.layout import __doc__ as LAYOUT
 from bismut.store.lock import LOCK, Lock
 from bismut.store.manifest import MANIFEST, Manifest
@@ -33,6 +33,7 @@ def claim(
     overwrite: bool = False,
     resume: bool = False,
     mend: bool = False,
+    parts: bool = False,
     need: int = 0,
 ) -> Run:
     """A folder to write a run to, locked until it is finished or closed.
@@ -42,6 +43,7 @@ def claim(
     overwrite   replace a run that is there
     resume      go on with a run that is there
     mend        with resume, also with one whose manifest is altered: lines from there on are given up
+    parts       also a folder that holds parts, which stay there
     need        bytes that must be free
     """
     path = Path(path)
@@ -60,9 +62,9 @@ def claim(
                 raise WriteError(f"{path} exists already and is a file, so no run can be kept there. Choose another name.") from None
             if resume:
                 return _adopted(path, mend)
-            if not _free(path):
+            if not _free(path, parts):
                 return _begun(_instead_of(path, overwrite), documents, asked)
-        return _begun(_fresh(path), documents, asked)
+        return _begun(_fresh(path, parts), documents, asked)
 
 
 def claim_numbered(path: str | Path, documents: Mapping[str, str] | None = None, *, asked: Mapping[str, Any] | None = None, need: int = 0) -> Run:
@@ -85,23 +87,24 @@ def is_run(folder: Path) -> bool:
     )
 
 
-def _free(path: Path) -> bool:
-    """Whether a folder holds nothing: no files, or a run whose writer was killed before its first commit."""
+def _free(path: Path, parts: bool) -> bool:
+    """Whether a folder holds nothing (but parts): no files, or a run whose writer was killed before its first commit."""
+    ignored = {PARTS} if parts else set()
     entries = {entry.name for entry in path.iterdir()}
-    if not entries - {LOCK}:
+    if not entries - {LOCK} - ignored:
         return True
-    if MANIFEST not in entries or strangers(path):
+    if MANIFEST not in entries or set(strangers(path)) - ignored:
         return False
     manifest = Manifest.read(path)
     return not manifest.problem and not committed(manifest)
 
 
-def _fresh(path: Path) -> Run:
+def _fresh(path: Path, parts: bool) -> Run:
     lock = Lock(path)
     try:
-        if not _free(path):  # somebody else was here between the look and the lock
+        if not _free(path, parts):  # somebody else was here between the look and the lock
             raise StoreError(f"{path} exists already. Choose another name.")
-        for entry in [entry for entry in path.iterdir() if entry.name != LOCK]:
+        for entry in [entry for entry in path.iterdir() if entry.name not in (LOCK, PARTS)]:
             remove(entry)
     except BaseException:
         lock.release(path)

@@ -4,10 +4,12 @@
     lock               who writes here, while somebody does
     run.toml           the configuration, every default written out
     provenance.json    when, with which command, versions, seed and machine it was made, and how it ended
+    certificate.json   what the run proves of itself: structure, temperatures, failures; schema bismut.certificate/1
     model.txt          the text of the Python model, if the system came from one; to be read, never run
     statistics/        what was observed: a Zarr tree with a group per observer, the last states in `final`, what failed in `outcome`
     blocks/V-B.zip     what block B of variant V gave, packed
     checkpoints/V-B.zip   a block in progress
+    parts/A-B/         a run of its own with blocks A to B of this one, until `bismut merge` has put them together
     README.txt         these lines
 
 A *place* is one of these files or the folder `statistics`. What line n of the manifest commits to a place is written as PLACE.n, and takes the
@@ -27,8 +29,10 @@ from bismut.store.manifest import MANIFEST
 
 SCHEMA = 2  # raised when a reader of an older folder would misread a newer one
 CONFIGURATION, PROVENANCE, MODEL, README, STATISTICS = "run.toml", "provenance.json", "model.txt", "README.txt", "statistics"
+CERTIFICATE = "certificate.json"
 BLOCKS, CHECKPOINTS, PICTURES = "blocks", "checkpoints", "pictures"
-OURS = {MANIFEST, LOCK, CONFIGURATION, PROVENANCE, MODEL, README, STATISTICS, BLOCKS, CHECKPOINTS, PICTURES}
+PARTS = "parts"  # not among ours: whoever gives a folder up or replaces a run leaves parts alone
+OURS = {MANIFEST, LOCK, CONFIGURATION, PROVENANCE, CERTIFICATE, MODEL, README, STATISTICS, BLOCKS, CHECKPOINTS, PICTURES}
 
 
 def packed(kind: str, variant: int, block: int) -> str:

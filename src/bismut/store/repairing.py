@@ -22,6 +22,7 @@ from bismut.store.journal import RunJournal
 from bismut.store.keeping import carry_out_kept
 from bismut.store.layout import BLOCKS, CHECKPOINTS, STATISTICS
 from bismut.store.manifest import MANIFEST
+from bismut.store.parts import blocks_of
 from bismut.store.reading import StoredRun, peek
 from bismut.store.results import keep_result
 from bismut.store.run import Run
@@ -43,7 +44,7 @@ def repair(
     command: str,
     force: bool = False,
     progress: bool | None = None,
-    executor: Executor | None = None,
+    executor: Any = None,
 ) -> Repaired:
     """Mend a run folder; `request_of` gives the request of a run whose documents are sound."""
     path = Path(path)
@@ -63,7 +64,7 @@ def repair(
         lost = [place for place in damaged if place.startswith((f"{BLOCKS}/", f"{CHECKPOINTS}/"))]
         note_taking_up(run, request, command, overridden, drops=lost)
         if state == "complete" or MANIFEST in damaged:  # what lost lines said is not known: the run is brought to its end
-            return Repaired(damaged, carry_out_kept(run, request, progress=progress, executor=executor).computed)
+            return Repaired(damaged, carry_out_kept(run, request, progress=progress, executor=executor, blocks=blocks_of(run.stored)).computed)
         jobs = [Job(entry["variant"], entry["block"]) for place in lost if (entry := before.parts[place].entry)["what"] == BLOCKS]
         _compute(run, request, jobs, executor or Threads())
         _tell_how_far(run, request, STATISTICS in before.parts)

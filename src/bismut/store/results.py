@@ -23,7 +23,7 @@ from bismut.ensembles.outcome import Failure
 from bismut.errors import StoreError, WriteError
 from bismut.store.arrays import Group, Labelled, safe
 from bismut.store.claim import claim
-from bismut.store.layout import PROVENANCE, SCHEMA, STATISTICS
+from bismut.store.layout import CERTIFICATE, PROVENANCE, SCHEMA, STATISTICS
 from bismut.store.manifest import MANIFEST, plain_json
 from bismut.store.reading import open_run
 from bismut.store.run import Run
@@ -57,7 +57,9 @@ def keep_result(run: Run, result: Result, said: dict[str, Any], failed: bool = F
     """Commit a result and end its run; `said` goes into its provenance."""
     made = {"machine": machine(), **said, **provenance(result)}
     state = "failed" if failed else "interrupted" if result.outcome.interrupted else "complete"
-    return run.finish(state, done=done_of(result), results=group(result), documents={PROVENANCE: plain_json(made, indent=1) + "\n"})
+    documents = {PROVENANCE: plain_json(made, indent=1) + "\n"}
+    documents |= {} if result.certificate is None else {CERTIFICATE: result.certificate.to_json() + "\n"}
+    return run.finish(state, done=done_of(result), results=group(result), documents=documents)
 
 
 def elsewhere(path: Path, problem: WriteError, write: Callable[[Path], Path]) -> Path:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from bismut.ensembles import Result
 from bismut.errors import StoreError, WriteError
+from bismut.findings import Report
 from bismut.store.claim import claim, claim_numbered
-from bismut.store.layout import CONFIGURATION, MODEL, PROVENANCE, STATISTICS
+from bismut.store.layout import CERTIFICATE, CONFIGURATION, MODEL, PROVENANCE, STATISTICS
 from bismut.store.reading import StoredRun, open_run
 from bismut.store.results import asked_of, elsewhere, keep_result
 from bismut.store.run import Run
@@ -31,6 +32,15 @@ class RunFolder:
     provenance: dict[str, Any]
     statistics: xarray.DataTree
     stored: StoredRun
+
+    @property
+    def certificate(self) -> Report | None:
+        """What the run proved of itself; None if it did not try."""
+        text = self.stored.text(CERTIFICATE, "")
+        try:
+            return Report.from_json(text) if text else None
+        except (ValueError, KeyError, TypeError, RecursionError) as problem:
+            raise StoreError(f"{self.folder / CERTIFICATE} is no certificate: {problem}.") from None
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.folder)!r}, {self.stored}, observed {', '.join(map(str, self.statistics.children))})"

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from bismut import findings, noise
 from bismut.ensembles import Observable, Request, Result, Watcher, perform, plan, request
 from bismut.ensembles.checks import check_process
 from bismut.errors import StoreError
 from bismut.mechanics import Scheme
-from bismut.noise import Wiener
 from bismut.store.claim import claim
 from bismut.store.going_on import asked_of_request, compare, take_up
 from bismut.store.journal import RunJournal
@@ -48,7 +49,7 @@ def simulate(
     burn_in: int = 0,
     until: Mapping[str, float] | None = None,
     sweep: Mapping[str, Any] | None = None,
-    path: Wiener | None = None,
+    path: noise.Path | None = None,
     t0: float | None = None,
     on_failure: str = "exclude",
     block: int | None = None,
@@ -62,6 +63,7 @@ def simulate(
     force: bool = False,
     max_time: float | None = None,
     executor: Any = None,
+    certify: bool = False,
     progress: bool | None = None,
     dry_run: bool = False,
 ) -> Any:
@@ -77,7 +79,7 @@ def simulate(
     burn_in     steps made before anybody looks
     until       names and standard errors: trajectories are added, up to `trajectories`, until each named error is small enough, and at least 30
     sweep       names of parameters and their values: extra first axes of every result, all run by one program and on the same noise
-    path        a Wiener path instead of a seed: refined, shifted or bounded
+    path        a path instead of a seed: a Wiener path refined, shifted or bounded, or any other Path
     t0          the time at the start, where something depends on it
     on_failure  "exclude" leaves failed trajectories out from the failing step on and reports them; "raise" raises at the end
     block       trajectories advanced together, chosen by the size of the step if not given
@@ -92,6 +94,7 @@ def simulate(
     max_time    seconds after which the run is interrupted
     executor    who runs blocks: `Threads(2)` of this process (by default as many as there are cores), `Processes(2)`, or a cluster, `Dask(...)`; the
                 result is the same to the bit
+    certify     whether the run proves what it can of itself at a twentieth of its time: `result.certificate`, and certificate.json in the folder
     progress    whether a bar is shown; on a terminal if not given
     dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
     """
@@ -120,12 +123,24 @@ def simulate(
     )
     deadline = deadline_after(max_time)
     if store is None or dry_run:
-        return perform(asked, executor=executor, progress=progress, dry_run=dry_run, deadline=deadline)
-    return kept(Path(store), asked, extend=extend, force=force, executor=executor, progress=progress, deadline=deadline)
+        begun = time.perf_counter()
+        found = perform(asked, executor=executor, progress=progress, dry_run=dry_run, deadline=deadline)
+        if certify and isinstance(found, Result) and not found.outcome.interrupted:
+            found.certificate = findings.certify(found, time.perf_counter() - begun)
+        return found
+    return kept(Path(store), asked, extend=extend, force=force, executor=executor, progress=progress, deadline=deadline, certified=certify)
 
 
 def kept(
-    path: Path, asked: Request, *, extend: bool, force: bool, executor: Any = None, progress: bool | None = None, deadline: float | None = None
+    path: Path,
+    asked: Request,
+    *,
+    extend: bool,
+    force: bool,
+    executor: Any = None,
+    progress: bool | None = None,
+    deadline: float | None = None,
+    certified: bool = False,
 ) -> Result:
     """The result of a request that is kept in a folder: begun, gone on with, or only read."""
     command = shlex.join(sys.argv)
@@ -143,7 +158,7 @@ def kept(
             return perform(asked, progress=False, journal=journal)
         run = take_up(path, asked, command=command, extend=extend, force=force)
     with run:
-        found = carry_out_kept(run, asked, executor=executor, progress=progress, deadline=deadline)
+        found = carry_out_kept(run, asked, executor=executor, progress=progress, deadline=deadline, certified=certified)
     if found.problem:
         warnings.warn(
             f"{found.problem} The result is kept in {found.folder} instead." if found.folder else found.problem, RuntimeWarning, stacklevel=3

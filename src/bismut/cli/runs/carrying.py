@@ -48,15 +48,16 @@ def without_place(ready: Prepared) -> Prepared:
     return replace(ready, document={**ready.document, "output": {key: value for key, value in output.items() if key == "final"}})
 
 
-def claimed(ready: Prepared, request: Request, folder: Path, *, overwrite: bool, numbered: bool) -> Run:
-    """The folder of a new run, with what is known of it before it is computed."""
+def claimed(ready: Prepared, request: Request, folder: Path, *, overwrite: bool, numbered: bool, blocks: range | None = None) -> Run:
+    """The folder of a new run, with what is known of it before it is computed; of a part, which blocks it has."""
     model = None
     if ready.model.text is not None:
         parameters = ready.document.get("system", {}).get("parameters", {})
         model = {"place": ready.model.entry.name, "sha256": source_hash(ready.model.text), "parameters": parameters}
     documents = {CONFIGURATION: configuration(without_place(ready))}
     documents |= {} if ready.model.text is None else {MODEL: ready.model.text}
-    documents[PROVENANCE] = plain_json(origin(request, command_line(), model) | {"labels": ready.labels}, indent=1) + "\n"
+    part = {} if blocks is None else {"blocks": [blocks.start, blocks.stop]}
+    documents[PROVENANCE] = plain_json(origin(request, command_line(), model) | part | {"labels": ready.labels}, indent=1) + "\n"
     return claim_run(folder, documents=documents, asked=asked_of_request(request), overwrite=overwrite, numbered=numbered, need=plan(request).disk)
 
 
@@ -65,7 +66,7 @@ def carry_out(run: Run, request: Request, *, deadline: float | None, as_json: bo
     folder = run.path
     try:
         with run:
-            kept = carry_out_kept(run, request, deadline=deadline, **more)
+            kept = carry_out_kept(run, request, deadline=deadline, certified=True, **more)
     except Interrupted as stopped:
         print(f"bismut: {_interrupted(folder, stopped.cause, model)}", file=sys.stderr)
         raise typer.Exit(CODES.get(stopped.cause, INTERRUPTED)) from None
@@ -100,10 +101,13 @@ def tell(kept: KeptRun, as_json: bool) -> None:
             "interrupted": outcome.cause,
             "seconds": kept.seconds,
             "computed": kept.computed,
+            "certificate": None if result.certificate is None else result.certificate.verdict.value,
             "observed": observed(result.observables),
         }
         print_json(told)
         return
     print(result)
+    if result.certificate is not None:
+        print(result.certificate.short()[0])
     if kept.folder is not None:
         print(f"\nkept in {kept.folder} ({kept.seconds:.1f} s).  bismut info {kept.folder}   bismut plot {kept.folder}")

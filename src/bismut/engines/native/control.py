@@ -13,7 +13,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from bismut.engines.native.arithmetic import somewhere
-from bismut.engines.native.field import Array, Field, Stored, allocate, array_level, entry, fill, lanes, stored
+from bismut.engines.native.field import Array, Field, Stored, allocate, array_level, entry, fill, in_place, lanes, stored
 from bismut.engines.native.frame import Scope, Variable
 from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, first_of, value_of
 from bismut.engines.native.walk import rule, run
@@ -22,11 +22,12 @@ SHORT = 5  # rounds up to which a loop over rows is written out
 
 
 class Held:
-    """An array that a loop carries: variables, or a place in memory."""
+    """An array that a loop carries: variables, or a place in memory, that of `over` if it may be written over."""
 
-    def __init__(self, scope: Scope, aval, memory: bool, level: int):
+    def __init__(self, scope: Scope, aval, memory: bool, level: int, over: Any = None):
         self.shape, self.dtype, self.level = aval.shape, np.dtype(aval.dtype), level
-        self.memory = allocate(scope, aval.shape, aval.dtype, level) if memory else None
+        spare = memory and isinstance(over, Stored) and over.spare and over.level <= level
+        self.memory = over.kept() if spare else allocate(scope, aval.shape, aval.dtype, level) if memory else None
         self.variables = [] if memory else [Variable(scope.frame, aval.dtype) for _ in range(aval.size)]
 
     def get(self, scope: Scope) -> Array:
@@ -34,9 +35,14 @@ class Held:
             return self.memory
         return array_of([variable.get(scope, self.level) for variable in self.variables], self.shape)
 
+    def lend(self, scope: Scope) -> Array:
+        """The same for one who gives back what comes next: memory may be written over."""
+        return self.get(scope) if self.memory is None else self.memory.spared()
+
     def set(self, scope: Scope, array: Array) -> None:
         if self.memory is not None:
-            fill(scope, self.memory, array)
+            if not in_place(array, self.memory):
+                fill(scope, self.memory, array)
             return
         for variable, index in zip(self.variables, np.ndindex(*self.shape), strict=True):
             variable.set(scope, entry(scope, array, index))
@@ -55,11 +61,10 @@ def replace(scope: Scope, held: Sequence[Held], new: Sequence[Array], where: Any
         if h.memory is None:
             ready.append(array_of([entry(scope, x, index) for index in np.ndindex(*h.shape)], h.shape))
         else:
-            ready.append(_apart(scope, x, held))
+            ready.append(x if in_place(x, h.memory) else _apart(scope, x, held))
     for h, x in zip(held, ready, strict=True):
         if where is None:
-            if x is not h.memory:
-                h.set(scope, x)
+            h.set(scope, x)
         elif h.memory is None:
             old = h.get(scope)
             h.set(scope, array_of([scope.lane("select_n", [where, a, b]) for a, b in zip(old.flat, x.flat, strict=True)], h.shape))
@@ -70,8 +75,6 @@ def replace(scope: Scope, held: Sequence[Held], new: Sequence[Array], where: Any
 def _apart(scope: Scope, x: Array, held: Sequence[Held]) -> Array:
     """An array in memory that no loop carries."""
     if isinstance(x, Stored) and not any(h.memory is not None and x.owner is h.memory.owner for h in held):
-        return x
-    if any(x is h.memory for h in held):
         return x
     copy = allocate(scope, x.shape, x.dtype if isinstance(x, Field) else x.flat[0].dtype, OWN)
     fill(scope, copy, x)
@@ -84,7 +87,7 @@ def _choose(scope: Scope, target: Stored, new: Array, where: Any) -> None:
     def one(inner: Scope, index) -> None:
         target.put(inner, index, inner.lane("select_n", [where, target.at(inner, index), entry(inner, new, index)]))
 
-    if new is not target:
+    if not in_place(new, target):
         everywhere(scope, target.shape, one)
 
 
@@ -92,7 +95,11 @@ def differing(jaxpr, inputs: Sequence[bool]) -> list[bool]:
     """Which outputs may differ between trajectories, from which inputs do."""
     own = {v for v, mark in zip(jaxpr.invars, inputs, strict=True) if mark}
     for equation in jaxpr.eqns:
-        if any(not isinstance(v, Literal) and v in own for v in equation.invars):
+        marks = [not isinstance(v, Literal) and v in own for v in equation.invars]
+        if equation.primitive.name in ("jit", "pjit"):
+            after = differing(equation.params["jaxpr"].jaxpr, marks)
+            own.update(v for v, mark in zip(equation.outvars, after, strict=True) if mark)
+        elif any(marks):
             own.update(equation.outvars)
     return [not isinstance(v, Literal) and v in own for v in jaxpr.outvars]
 
@@ -106,12 +113,16 @@ def _relabelled(outputs: Sequence[Array]) -> list[Array]:
     found = []
     for x in outputs:
         if isinstance(x, Field):
-            x.level = SHARED
-            found.append(x)
+            found.append(_keep(x))
+            found[-1].level = SHARED
         else:
             relabel = lambda lane: lane if constant(lane) else Lane(lane.value, lane.dtype, SHARED)
             found.append(array_of([relabel(lane) for lane in x.flat], x.shape))
     return found
+
+
+def _keep(x: Array) -> Array:
+    return x.kept() if isinstance(x, Stored) else x
 
 
 def _ready(scope: Scope, x: Array) -> Array:
@@ -127,7 +138,7 @@ def _while(scope: Scope, equation, inputs):
     nc, nb = p["cond_nconsts"], p["body_nconsts"]
     cond, body = p["cond_jaxpr"], p["body_jaxpr"]
     inputs = [_ready(scope, x) for x in inputs]
-    for_cond, for_body, start = inputs[:nc], inputs[nc : nc + nb], inputs[nc + nb :]
+    for_cond, for_body, start = [*map(_keep, inputs[:nc])], [*map(_keep, inputs[nc : nc + nb])], inputs[nc + nb :]
     own = [array_level(x) == OWN for x in start]
     while True:  # what a carry depends on may differ, so it may
         after = differing(body.jaxpr, [*(array_level(x) == OWN for x in for_body), *own])
@@ -139,7 +150,7 @@ def _while(scope: Scope, equation, inputs):
     if not alike:
         own = [True] * len(own)
     held = [
-        Held(scope, v.aval, v.aval.size > scope.small or isinstance(x, Field), OWN if mark else SAME)
+        Held(scope, v.aval, v.aval.size > scope.small or isinstance(x, Field), OWN if mark else SAME, over=x)
         for v, x, mark in zip(body.jaxpr.outvars, start, own, strict=True)
     ]
     for h, x in zip(held, start, strict=True):
@@ -160,7 +171,7 @@ def _while(scope: Scope, equation, inputs):
     builder.cbranch(first, loop, done)
     builder.position_at_end(loop)
     inner = scope.inside()
-    new = run(inner, body, [*for_body, *(h.get(inner) for h in held)])
+    new = run(inner, body, [*for_body, *(h.lend(inner) if on is None else h.get(inner) for h in held)])
     replace(inner, held, new, None if on is None else on.get(inner))
     again = scope.inside()
     if on is None:
@@ -172,7 +183,7 @@ def _while(scope: Scope, equation, inputs):
         on.set(again, lane)
         builder.cbranch(somewhere(again.code, value_of(again.code, lane, bool)), loop, done)
     builder.position_at_end(done)
-    return [h.settled(scope) for h in held]
+    return [h.lend(scope) for h in held]
 
 
 @rule("scan")

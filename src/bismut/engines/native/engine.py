@@ -1,7 +1,7 @@
 """The native engine: a task as machine code, and batches in memory.
 
 A batch holds every leaf of its carries as an array (entries, n), trajectories side by side, n a multiple of the widest vector; places past the last
-trajectory repeat it. A program copies what it changes, so a batch can be advanced again.
+trajectory repeat it. A program copies the carries, which are few, and changes what watches remember in place.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from bismut.engines.engine import Batch, Course, Task
 from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
 from bismut.engines.native.loops import operations, write_advance, write_begin, write_watch
 from bismut.engines.native.target import Machine, fuses, processor
-from bismut.engines.native.tracing import Jaxprs, trace
+from bismut.engines.native.tracing import Jaxprs, Traced, trace
 from bismut.engines.native.walk import Refused, unknown
 
 WIDTHS = {"float64": 8, "float32": 16}  # trajectories side by side: one wide register, or two narrow ones, which hide each other's waiting
+LINE = 64  # bytes
 PADDED = 16  # trajectories are filled up to a multiple of the widest vector
 
 
@@ -108,7 +109,7 @@ class NativeProgram:
         function, size, count = self._functions[name]
         leaves = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
         real = lambda x: np.array([x], self.dtype)
-        workspace = np.empty(size + 256, np.uint8)
+        workspace = _room((size,), np.uint8)
         held = [workspace, n // self.width, n, real(course.h), real(course.t0), *leaves, *entries]
         table = np.array([_entry(x) for x in held], np.int64)
         assert len(table) == count, f"the table of {name} has {count} entries, {len(table)} came"
@@ -128,9 +129,12 @@ class NativeProgram:
 
     def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
         n = _width(batch)
-        memory = [_columns(first.shapes, n) for first, _ in self.jaxprs.watches]
+        memory = [self._memory(first, n) for first, _ in self.jaxprs.watches]
         self._call("watch", course, numbers, n, batch.step, *batch.carry, *(c for part in memory for c in part))
         return batch._replace(memory=memory)
+
+    def _memory(self, first: Traced, n: int) -> list[np.ndarray]:
+        return [_room((n // self.width, aval.size, self.width), aval.dtype) for aval in first.shapes]
 
     def look(self, course: Course, numbers: Any, batch: Batch, due: tuple[bool, ...]) -> tuple[Batch, list]:
         return self._run(course, numbers, batch, 1, 0, [(1, 0) if mark else (0, -1) for mark in due], [int(mark) for mark in due])
@@ -146,18 +150,17 @@ class NativeProgram:
 
     def _run(self, course, numbers, batch: Batch, ticks: int, stride: int, turns: list, looks: list) -> tuple[Batch, list]:
         n = _width(batch)
-        carry = [c.copy() for c in batch.carry]
+        carry = [_copy(c) for c in batch.carry]
         failed = _filled(batch.failed, n)
-        memory = None if batch.memory is None else [[c.copy() for c in part] for part in batch.memory]
         rows, entries = [], []
         for i, ((first, look), (each, left), count) in enumerate(zip(self.jaxprs.watches, turns, looks, strict=True)):
-            mine = memory[i] if memory is not None else _columns(first.shapes, n)
-            seen = [np.empty((count, *c.shape), c.dtype) for c in _columns(look.shapes[len(first.shapes) :], n)]
+            mine = batch.memory[i] if batch.memory is not None else self._memory(first, n)
+            seen = [_room((count, aval.size, n), aval.dtype) for aval in look.shapes[len(first.shapes) :]]
             rows.append(seen)
             entries += [each, left, *mine, *seen]
         self._call("advance", course, numbers, n, batch.step, ticks, stride, course.phase, _filled(batch.trajectories, n), failed, *carry, *entries)
         count = len(batch.trajectories)
-        new = Batch(batch.trajectories, batch.step + ticks * stride, failed[:count], carry, memory)
+        new = Batch(batch.trajectories, batch.step + ticks * stride, failed[:count], carry, batch.memory)
         return new, [self._rows(i, seen, count) for i, seen in enumerate(rows)]
 
     def _rows(self, which: int, seen: list, count: int) -> Any:
@@ -175,9 +178,8 @@ class NativeProgram:
     def memory(self, batch: Batch, which: int) -> Any:
         first, _ = self.jaxprs.watches[which]
         count = len(batch.trajectories)
-        return first.structure.unflatten(
-            [np.moveaxis(_shaped(x[:, :count], aval, lead=0), -1, 0) for x, aval in zip(batch.memory[which], first.shapes, strict=True)]
-        )
+        whole = lambda x, aval: np.moveaxis(x, 1, 2).reshape(-1, *aval.shape)[:count]
+        return first.structure.unflatten([whole(x, aval) for x, aval in zip(batch.memory[which], first.shapes, strict=True)])
 
 
 def _entry(x: Any) -> int:
@@ -189,7 +191,21 @@ def _width(batch: Batch) -> int:
 
 
 def _columns(avals, n: int) -> list[np.ndarray]:
-    return [np.empty((aval.size, n), aval.dtype) for aval in avals]
+    return [_room((aval.size, n), aval.dtype) for aval in avals]
+
+
+def _room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array that begins where a line of the cache does, so that a vector lies in one line."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    raw = np.empty(size + LINE, np.uint8)
+    first = -raw.ctypes.data % LINE
+    return raw[first : first + size].view(dtype).reshape(shape)
+
+
+def _copy(x: np.ndarray) -> np.ndarray:
+    new = _room(x.shape, x.dtype)
+    new[...] = x
+    return new
 
 
 def _column(leaf: np.ndarray, aval: Any, n: int) -> np.ndarray:

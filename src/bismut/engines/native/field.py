@@ -49,13 +49,17 @@ class Formula(Field):
 
     def __init__(self, shape: Sequence[int], dtype: Any, level: int, entry: Callable[[Scope, Sequence[Index]], Any]):
         self.shape, self.dtype, self.level, self.entry = tuple(shape), np.dtype(dtype), level, entry
+        self.reads: frozenset = frozenset()  # owners of the memory that it may read, noted by the walk
 
     def at(self, scope, index):
         return self.entry(scope, index)
 
 
 class Stored(Writable):
-    """Entries in memory: `base` an address, `owner` what must live as long, `start` and `strides` counted in entries."""
+    """Entries in memory: `base` an address, `owner` what must live as long, `start` and `strides` counted in entries; `spare` if nobody wants
+    what is there any more, so that it may be written over."""
+
+    spare = False
 
     def __init__(
         self, base: Value, shape: Sequence[int], dtype: Any, level: int, *, owner: Any = None, start: Index = 0, strides=None, plain: bool = False
@@ -72,6 +76,16 @@ class Stored(Writable):
     def view(self, shape: Sequence[int], strides: Sequence[int], start: Index | None = None) -> Stored:
         start = self.start if start is None else start
         return Stored(self.base, shape, self.dtype, self.level, owner=self.owner, start=start, strides=strides, plain=self.plain)
+
+    def spared(self) -> Stored:
+        """The same, to be written over."""
+        same = self.view(self.shape, self.strides)
+        same.spare = True
+        return same
+
+    def kept(self) -> Stored:
+        """The same, not to be written over."""
+        return self.view(self.shape, self.strides) if self.spare else self
 
     def part(self, scope: Scope, index: Index) -> Stored:
         """The array at one place of the first axis."""
@@ -114,6 +128,20 @@ class Stored(Writable):
 
 
 Array = Any  # a NumPy array of lanes, or a Field
+
+
+def reads(x: Array) -> frozenset:
+    """Owners of the memory that is read where an entry is asked for."""
+    if isinstance(x, Stored):
+        return frozenset((x.owner,))
+    return x.reads if isinstance(x, Formula) else frozenset()
+
+
+def in_place(x: Array, of: Array) -> bool:
+    """Whether two arrays are one place in memory."""
+    if not (isinstance(x, Stored) and isinstance(of, Stored)):
+        return False
+    return x.owner is not None and x.owner is of.owner and (x.start, x.shape, x.strides) == (of.start, of.shape, of.strides)
 
 
 def contiguous(shape: Sequence[int]) -> tuple[int, ...]:

@@ -15,9 +15,9 @@ import numpy as np
 from jax.lax import GatherScatterMode
 from llvmlite import ir
 
-from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, entry, fill, lanes, stored
+from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, fill, lanes, stored
 from bismut.engines.native.frame import LONG, Scope
-from bismut.engines.native.lane import OWN, SAME, Lane, array_of, constant, constants, first_of, value_of
+from bismut.engines.native.lane import OWN, SAME, Lane, array_of, constant, constants, first_of, level_of, value_of
 from bismut.engines.native.shaping import cut, reshaped
 from bismut.engines.native.walk import rule
 
@@ -219,13 +219,14 @@ def _(scope, equation, inputs):
         out = x.copy()
         out[tuple(slice(int(p), int(p) + m) for p, m in zip(places, new.shape, strict=True))] = new
         return [out]
-    whole = _copied(scope, x, aval)
+    level = min(array_level(new), level_of(places))
+    whole = x if isinstance(x, Stored) and x.spare and x.level <= level else _copied(scope, x, aval).spared()
     if alike(places):
         fill(scope, cut(scope, whole, [place_of(scope, p) for p in places], new.shape, [1] * len(aval.shape)), new)
     else:
         for index in np.ndindex(*new.shape):
             write_at(scope, whole, [shifted(scope, p, i) for p, i in zip(places, index, strict=True)], entry(scope, new, index))
-    return [lanes(scope, whole) if aval.size <= scope.small else whole]
+    return [whole if isinstance(x, Field) or aval.size > scope.small else lanes(scope, whole)]
 
 
 def _copied(scope: Scope, x: Array, aval) -> Stored:

@@ -15,12 +15,12 @@ import numpy as np
 from llvmlite import ir
 
 from bismut.engines.native.code import element
-from bismut.engines.native.control import Held, replace, row_of
-from bismut.engines.native.field import Array, Stored, Writable, allocate, entry, everywhere, fill, lanes
+from bismut.engines.native.control import Held, differing, replace, row_of
+from bismut.engines.native.field import Array, Stored, Writable, allocate, entry, everywhere, fill, in_place, lanes
 from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, LONG, Frame, Scope, Variable, plus, times
-from bismut.engines.native.lane import OWN, SHARED, Lane, array_of, constant, value_of
+from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, value_of
 from bismut.engines.native.tracing import Jaxprs
-from bismut.engines.native.walk import run
+from bismut.engines.native.walk import FEW, run
 
 LARGEST = 40_000  # scalar operations up to which a step without loops over bodies is written out
 
@@ -76,9 +76,16 @@ class Batchwise:
     def columns(self, avals: Sequence) -> list[Column]:
         return [Column(self.frame, aval, self.width) for aval in avals]
 
+    def memory(self, avals: Sequence) -> list[Stored]:
+        """What a watch remembers: (groups, entries, W), so that what belongs to a group lies together, and is changed where it lies."""
+        return [Stored(self.frame.pointer(), aval.shape, aval.dtype, OWN, owner=object()) for aval in avals]
+
     def at_group(self, columns: Sequence[Column], group: Any) -> None:
         for column in columns:
             column.group = group
+
+    def remembered(self, scope: Scope, memory: Sequence[Stored], group: Any) -> list[Stored]:
+        return [one.view(one.shape, one.strides, times(scope.builder, group, one.size)) for one in memory]
 
     def time(self, scope: Scope, k: Any) -> np.ndarray:
         """t = t0 + h k."""
@@ -144,13 +151,13 @@ def write_watch(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtyp
     f = Batchwise(module, "watch", jaxprs, width, fused, dtype)
     step = f.frame.entry()
     carries = f.columns(jaxprs.carry)
-    memories = [f.columns(first.shapes) for first, _ in jaxprs.watches]
+    memories = [f.memory(first.shapes) for first, _ in jaxprs.watches]
     with f.scope.loop(f.groups) as (scope, g):
-        f.at_group([*carries, *(c for memory in memories for c in memory)], g)
+        f.at_group(carries, g)
         state, t = [f.read(scope, carries[k]) for k in jaxprs.where], f.time(scope, step)
         for (first, _), memory in zip(jaxprs.watches, memories, strict=True):
-            for column, x in zip(memory, run(scope, first.jaxpr, [*state, t, *f.numbers]), strict=True):
-                fill(scope, column, x)
+            for place, x in zip(f.remembered(scope, memory, g), run(scope, first.jaxpr, [*state, t, *f.numbers]), strict=True):
+                fill(scope, place, x)
     f.frame.close()
     return f.frame
 
@@ -161,14 +168,17 @@ class Watching:
     def __init__(self, f: Batchwise, first, look):
         self.look, self.split = look, len(first.shapes)
         self.every, self.due = f.frame.entry(), f.frame.entry()
-        self.memory, self.rows = f.columns(first.shapes), f.columns(look.shapes[self.split :])
+        self.memory, self.rows = f.memory(first.shapes), f.columns(look.shapes[self.split :])
+        self.own = own_memory(first.jaxpr.jaxpr, look.jaxpr.jaxpr, len(f.jaxprs.state))
         self.left, self.row = f.frame.slot(LONG), f.frame.slot(LONG)
         self.held: list[Held] = []
 
-    def begin(self, f: Batchwise, scope: Scope) -> None:
-        self.held = self.held or [f.hold(scope, column) for column in self.memory]
-        for held, column in zip(self.held, self.memory, strict=True):
-            held.set(scope, column)
+    def begin(self, f: Batchwise, scope: Scope, group: Any) -> None:
+        self.here = f.remembered(scope, self.memory, group)
+        own = lambda mark: OWN if mark else SAME
+        self.held = [Held(scope, place, place.size > FEW, own(mark), over=place.spared()) for place, mark in zip(self.here, self.own, strict=True)]
+        for held, place in zip(self.held, self.here, strict=True):
+            held.set(scope, place)
         scope.builder.store(self.due, self.left)
         scope.builder.store(LONG(0), self.row)
 
@@ -177,7 +187,7 @@ class Watching:
         b.store(b.sub(b.load(self.left), stride), self.left)
         with b.if_then(b.icmp_signed("==", b.load(self.left), LONG(0))):
             inner, row = scope.inside(), b.load(self.row)
-            out = run(inner, self.look.jaxpr, [*(h.get(inner) for h in self.held), *state, t, *f.numbers])
+            out = run(inner, self.look.jaxpr, [*(h.lend(inner) for h in self.held), *state, t, *f.numbers])
             for column, x in zip(self.rows, out[self.split :], strict=True):
                 everywhere(inner, column.shape, lambda at, i, column=column, x=x: column.put(at, i, entry(at, x, i), row))
             replace(inner, self.held, out[: self.split])
@@ -185,8 +195,21 @@ class Watching:
             b.store(self.every, self.left)
 
     def end(self, scope: Scope) -> None:
-        for held, column in zip(self.held, self.memory, strict=True):
-            fill(scope, column, held.get(scope))
+        for held, place in zip(self.held, self.here, strict=True):
+            if not in_place(held.get(scope), place):
+                fill(scope, place, held.get(scope))
+
+
+def own_memory(first, look, state: int) -> list[bool]:
+    """Which leaves of a memory differ between trajectories: a number of looks does not."""
+    rest = [False] * (len(first.invars) - state)
+    own = differing(first, [True] * state + rest)
+    while True:
+        after = differing(look, [*own, *[True] * state, *rest])[: len(own)]
+        wider = [a or b for a, b in zip(own, after, strict=True)]
+        if wider == own:
+            return own
+        own = wider
 
 
 def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused: bool, dtype: Any) -> Frame:
@@ -202,7 +225,7 @@ def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused
     lost = Variable(frame, np.int64)
     held = [f.hold(f.scope, aval) for aval in jaxprs.carry]
     buffer = allocate(f.scope, (per, jaxprs.channels), f.dtype, OWN)
-    columns = [numbers, failed, *carries, *(c for w in watches for c in (*w.memory, *w.rows))]
+    columns = [numbers, failed, *carries, *(c for w in watches for c in w.rows)]
     with f.scope.loop(f.groups) as (scope, g):
         f.at_group(columns, g)
         for h, column in zip(held, carries, strict=True):
@@ -210,7 +233,7 @@ def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused
         lost.set(scope, failed.at(scope, ()))
         words = _words(scope, numbers.at(scope, ()))
         for w in watches:
-            w.begin(f, scope)
+            w.begin(f, scope, g)
         scope.builder.store(step, k_slot)
         scope.builder.store(ir.IntType(1)(1), fresh)
         with scope.loop(ticks) as (tick, _):

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
-from bismut.engines.native.field import Array, Field, lanes, stored
-from bismut.engines.native.frame import Scope
+from bismut.engines.native.field import Array, Field, Formula, Stored, lanes, reads, stored
+from bismut.engines.native.frame import IN_LOOPS, Scope
 from bismut.engines.native.lane import constants
 
 FEW = 4  # entries up to which an array always is a few lanes
+WRITING = frozenset({"dynamic_update_slice", "while"})  # whose rules may write over what they are given
+OVERWRITING = WRITING | {"jit", "pjit", "closed_call"}  # and those that hand it on
 
 
 class Refused(Exception):
@@ -55,9 +57,27 @@ def run(scope: Scope, closed: ClosedJaxpr, inputs: list[Array]) -> list[Array]:
     def read(v: Any) -> Array:
         return env[v] if not isinstance(v, Literal) else known(np.asarray(v.val, _dtype(v.aval)))
 
+    def given(equation) -> list[Array]:
+        """What an equation works on. It may write over memory that nobody reads later, neither now nor by a formula that is still to be computed."""
+        overwriting = equation.primitive.name in OVERWRITING
+        if equation.primitive.name in WRITING:
+            mine = [v for v in equation.invars if not isinstance(v, Literal)]
+            spare = {env[v].owner for v in mine if isinstance(env[v], Stored) and env[v].spare}
+            for v in mine:
+                env[v] = _apart(scope, env[v], spare)
+        inputs = [read(v) for v in equation.invars]
+        for i, (v, x) in enumerate(zip(equation.invars, inputs, strict=True)):
+            if isinstance(x, Stored) and x.spare:
+                last = overwriting and left[v] == 1 and not any(x.owner in reads(y) for u, y in env.items() if u is not v)
+                inputs[i] = x if last else x.kept()
+        return inputs
+
     for equation in jaxpr.eqns:
-        outputs = RULES[equation.primitive.name](scope, equation, [read(v) for v in equation.invars])
+        inputs = given(equation)
+        outputs = RULES[equation.primitive.name](scope, equation, inputs)
         for v, output in zip(equation.outvars, outputs, strict=True):
+            if isinstance(output, Formula):
+                output.reads = output.reads.union(*map(reads, inputs))
             if uses[v]:
                 env[v] = _settled(scope, output, uses[v])
         for v in equation.invars:
@@ -66,6 +86,13 @@ def run(scope: Scope, closed: ClosedJaxpr, inputs: list[Array]) -> list[Array]:
                 if not left[v]:
                     env.pop(v, None)  # its room in the workspace can be used again
     return [read(v) for v in jaxpr.outvars]
+
+
+def _apart(scope: Scope, x: Array, spare: set) -> Array:
+    """An array that does not lie in memory about to be written over."""
+    if isinstance(x, Stored) and not x.spare and x.owner in spare and x.size <= IN_LOOPS:
+        return lanes(scope, x)
+    return stored(scope, x) if isinstance(x, Formula) else x
 
 
 def _dtype(aval: Any) -> Any:

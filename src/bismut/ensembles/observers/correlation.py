@@ -2,7 +2,7 @@
 
     C(τ) = ⟨(x(t) − μ)(x(t + τ) − μ)⟩,  μ = ⟨x⟩,       ρ(τ) = C(τ)/C(0),       τ_int = ½ + Σ_{k ≥ 1} ρ(k δt)   (in units of the time δt between looks)
 
-Every look is an origin: the last values are kept in a short memory, and products with the newest are summed lag by lag. They are centred at the end,
+Every look is an origin: the last values are kept in a short memory, and products with the newest ones are summed lag by lag. Centred at the end,
 c_i(τ) = P_i(τ) − μ S_i(τ) + μ², S_i the mean of first factors plus that of second ones, for which the first values are kept too. Errors come from the
 spread over trajectories of c_i(τ), and for ρ of c_i(τ) − ρ(τ) c_i(0): adding a constant to x changes nothing.
 """
@@ -21,12 +21,15 @@ from bismut.ensembles.observers.report import Report, component_axes, short
 from bismut.ensembles.observers.watcher import Clock
 from bismut.errors import DomainError
 
+TOGETHER = 8  # looks whose products are summed at once: a sum over origins is read and written once for all of them
+_STRIP = 4  # lags at a time
+
 
 class Lagged(NamedTuple):
-    """Looks so far, the first values (behind them a place for all later ones), the last values, newest first, and sums over origins for each lag;
-    values are taken relative to `about`."""
+    """Looks so far, the first values (behind them a place for all later ones), the last values, oldest first, and sums over origins for each lag,
+    the longest first; values are taken relative to `about`. The last `count % TOGETHER` looks are not in the sums yet."""
 
-    looks: Any
+    count: Any
     early: Any
     recent: Any
     products: sums.Sum
@@ -39,26 +42,45 @@ class Autocorrelation(Measuring):
     lags: int = eqx.field(static=True)
     about: float = eqx.field(static=True)
 
+    @property
+    def strips(self) -> int:
+        return -(-self.lags // _STRIP)
+
+    @property
+    def newest(self) -> int:
+        """Where the values are that the next sums begin with."""
+        return self.strips * _STRIP - 1
+
     def begin(self, scheme, state, t):
         x = self.value(scheme, state, t)
-        recent = jnp.zeros((self.lags, *x.shape), x.dtype)
-        early = jnp.zeros((self.lags + 1, *x.shape), x.dtype)
-        return Lagged(jnp.zeros((), jnp.int32), early, recent, sums.zero(recent), sums.zero(x))
+        zeros = lambda length: jnp.zeros((length, *x.shape), x.dtype)
+        # Before the memory is full, the missing values are zeros and add nothing.
+        products = sums.zero(zeros(self.newest + 1))
+        return Lagged(jnp.zeros((), jnp.int32), zeros(self.lags + 1), zeros(self.newest + 1 + TOGETHER), products, sums.zero(x))
 
     def look(self, memory, scheme, state, t):
-        x = self.value(scheme, state, t) - self.about
-        # Before the memory is full, the missing values are zeros and add nothing.
-        recent = jnp.concatenate([x[None], memory.recent[:-1]])
-        early = jax.lax.dynamic_update_index_in_dim(memory.early, x, jnp.minimum(memory.looks, self.lags), 0)
-        return Lagged(memory.looks + 1, early, recent, sums.add(memory.products, recent * x), sums.add(memory.total, x)), ()
+        x, place = self.value(scheme, state, t) - self.about, memory.count % TOGETHER
+        put = jax.lax.dynamic_update_index_in_dim
+        recent = put(memory.recent, x, self.newest + place, 0)
+        strips = jnp.where(place == TOGETHER - 1, self.strips, 0)
+        last = recent[self.newest : self.newest + TOGETHER]
+        _, recent, products = jax.lax.while_loop(lambda now: now[0] < strips, lambda now: _summed(last, *now), (0, recent, memory.products))
+        early = put(memory.early, x, jnp.minimum(memory.count, self.lags), 0)
+        return Lagged(memory.count + 1, early, recent, products, sums.add(memory.total, x)), ()
 
     def close(self, tally, memory, ended):
-        total, products = sums.value(memory.total)[:, None], sums.value(memory.products)
-        origins = np.maximum(ended.looks - np.arange(self.lags), 1).reshape(-1, *[1] * (total.ndim - 2))
-        before = lambda values: np.concatenate([np.zeros_like(total), np.cumsum(np.asarray(values, float), 1)], 1)[:, : self.lags]
-        # Without the last τ values, and without the first τ of them.
-        factors = (2 * total - before(memory.recent) - before(memory.early)) / origins
-        products = products / origins
+        total, products, recent = sums.value(memory.total)[:, None], sums.value(memory.products), np.asarray(memory.recent, float)
+        with np.errstate(over="ignore", invalid="ignore"):  # of trajectories that failed
+            waiting = ended.looks % TOGETHER
+            for b in range(waiting):
+                products = products + recent[:, self.newest + b, None] * recent[:, b : b + self.newest + 1]
+            products = products[:, ::-1][:, : self.lags]
+            recent = recent[:, : self.newest + waiting][:, ::-1]
+            origins = np.maximum(ended.looks - np.arange(self.lags), 1).reshape(-1, *[1] * (total.ndim - 2))
+            before = lambda values: np.concatenate([np.zeros_like(total), np.cumsum(np.asarray(values, float), 1)], 1)[:, : self.lags]
+            # Without the last τ values, and without the first τ of them.
+            factors = (2 * total - before(recent) - before(memory.early)) / origins
+            products = products / origins
         first = lambda values: np.broadcast_to(values[:, :1], values.shape)
         return moments.gather_joint(np.stack([products, factors, first(products), first(factors)], -1), ended.finished)
 
@@ -96,6 +118,17 @@ class Autocorrelation(Measuring):
 
     def held(self, row, looks, trajectories):
         return 20 * 8 * self.lags
+
+
+def _summed(last, strip, recent, products):
+    """Some lags: products of the last values with those before them; what will not be used again makes room."""
+    first = strip * _STRIP
+    window = jax.lax.dynamic_slice_in_dim(recent, first, TOGETHER + _STRIP)
+    sum_of = lambda lag: sum(last[b] * window[lag + b] for b in range(TOGETHER))
+    here = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, _STRIP), products)
+    new = sums.add(here, jnp.stack([sum_of(lag) for lag in range(_STRIP)]))
+    put = lambda leaf, values: jax.lax.dynamic_update_slice_in_dim(leaf, values, first, 0)
+    return strip + 1, put(recent, window[TOGETHER:]), jax.tree.map(put, products, new)
 
 
 def autocorrelation(of, *, lags: int = 100, about: float = 0.0, every: int | None = None) -> Autocorrelation:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -20,8 +21,10 @@ from bismut.ensembles.observers.report import Report
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.ensembles.scratch import scratch
 from bismut.errors import DomainError, ShapeError
+from bismut.mechanics import Scheme, State
 
 _GROUPS = 64  # of trajectories, by their numbers
+_CELLS, _VALUES = 512, 4  # up to which a trajectory counts for itself; four values at 2³⁰ looks do not overflow a counter
 _MOST = 2**19  # counters that groups may have together; never fewer than eight groups
 
 
@@ -53,8 +56,24 @@ class Histogram(Watcher):
             raise ShapeError(f"observe[{name!r}]: a histogram of two observables needs numbers, but arrays of shapes {shapes} came.")
         return self
 
+    def begin(self, scheme, state, t):
+        """Each trajectory counts for itself if its counters are few; otherwise it tells the numbers of bins, row by row."""
+        few = self.cells <= _CELLS and self._places(scheme, state, t).size <= _VALUES
+        return jnp.zeros(self.cells + 3, jnp.uint32) if few else ()
+
     def look(self, memory, scheme, state, t):
-        """The row is the number of the bin."""
+        places = self._places(scheme, state, t)
+        if isinstance(memory, tuple):
+            return memory, places
+        # A state that is not finite has no value.
+        alive = jnp.stack([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(state)]).all().astype(jnp.uint32)
+        for place in places.ravel():
+            before = jax.lax.dynamic_index_in_dim(memory, place, keepdims=False)
+            memory = jax.lax.dynamic_update_index_in_dim(memory, before + alive, place, 0)
+        return memory, ()
+
+    def _places(self, scheme: Scheme, state: State, t) -> jax.Array:
+        """The numbers of the bins."""
         place, under, over, wrong = jnp.int32(0), False, False, False
         for function, low, high, bins in zip(self.functions, self.low, self.high, self.bins, strict=True):
             x = value_of(function, scheme, state, t)
@@ -64,7 +83,7 @@ class Histogram(Watcher):
             place = place * bins + jnp.where((b >= 0) & (b < bins), b, 0.0).astype(jnp.int32)
         place = jnp.where(over, self.cells + 1, place)
         place = jnp.where(under, self.cells, place)
-        return memory, jnp.where(wrong, self.cells + 2, place).astype(jnp.int32)
+        return jnp.asarray(jnp.where(wrong, self.cells + 2, place), jnp.int32)
 
     def collect(self, tally, seen):
         width = self.cells + 3
@@ -76,6 +95,9 @@ class Histogram(Watcher):
         return counts if tally is None else tally + counts
 
     def close(self, tally, memory, ended):
+        if tally is None:
+            group = ended.trajectories % np.uint64(self.groups)
+            tally = np.stack([memory[group == g].sum(0, dtype=np.int64) for g in range(self.groups)])
         return Counted(tally.reshape(self.groups, -1))
 
     def merge(self, a, b):

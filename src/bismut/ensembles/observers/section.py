@@ -21,7 +21,7 @@ from bismut.ensembles.observers.watcher import Clock, Setting, Watcher
 from bismut.errors import DomainError, ShapeError
 from bismut.flows import flow, kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Wiener, words
+from bismut.noise import Path, words
 from bismut.programs import compiled
 
 _TURNS = 12  # of regula falsi; its error shrinks by more than half the digits in two
@@ -125,7 +125,7 @@ class Section(Watcher):
 
 
 @compiled
-def _locate(function: Callable, at: Callable, scheme: Scheme, path: Wiener, states: State, steps, trajectories, h, t0):
+def _locate(function: Callable, at: Callable, scheme: Scheme, path: Path, states: State, steps, trajectories, h, t0):
     """The time of each crossing, and what was asked for there."""
     stepper, g = flow(scheme), lambda state, t: value_of(function, scheme, state, t)
 

@@ -10,71 +10,69 @@ is the number of independent samples that would give the same error.
 
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bismut.ensembles import moments
 from bismut.ensembles.moments import Moments
+from bismut.ensembles.observers import sums
 from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.records import standard_error
 from bismut.ensembles.observers.report import Report, component_axes, short
 from bismut.ensembles.observers.watcher import Clock
-from bismut.ensembles.scratch import scratch
 from bismut.showing import measured
 
+LEVELS = 31  # a run has at most 2³⁰ steps
 MANY = 30  # trajectories from which their spread gives the error
 _FEW = 30  # effective samples below which an error from one or few trajectories is a guess
 
 
-class Blocking:
-    """Sums over blocks of 2^l samples of every trajectory, level by level, relative to its first sample; in double precision, whatever the run
-    computes with. Sums and not means: a factor of two is exact, and is put in at the end."""
+class Blocks(NamedTuple):
+    """Looks so far; the first sample, from which all are counted; at each level the sum of 2^l samples that waits for its neighbour; and Σ (a − b)²
+    over neighbours that have met.
 
-    def __init__(self):
-        self.count, self.first = 0, np.zeros(0)
-        self.waiting: list[np.ndarray | None] = []
-        self.total: list[np.ndarray] = []
-        self.square: list[np.ndarray] = []
-
-    def add(self, x: np.ndarray) -> None:
-        """Some more samples, along the first axis. A level gets half as many as the one below, so all levels together cost twice the first."""
-        if not self.count:
-            self.first = np.array(x[0], float)
-        self.count += len(x)
-        x = np.subtract(x, self.first, out=scratch(np.shape(x)))
-        level = 0
-        while len(x):
-            if level == len(self.total):
-                self.waiting.append(None)
-                self.total.append(np.zeros(x.shape[1:]))
-                self.square.append(np.zeros(x.shape[1:]))
-            flat = x.reshape(len(x), -1)
-            self.total[level] += x.sum(0)
-            self.square[level] += np.einsum("kn,kn->n", flat, flat).reshape(x.shape[1:])
-            x = self._paired(level, x)
-            level += 1
-
-    def _paired(self, level: int, x: np.ndarray) -> np.ndarray:
-        """Sums of two that follow each other, the one that waited included; who is left over waits."""
-        waited = self.waiting[level]
-        alone = 0 if waited is None else 1
-        pairs = scratch(((len(x) + alone) // 2, *x.shape[1:]), which=(level + 1) % 2)
-        if waited is not None:
-            np.add(waited, x[0], out=pairs[0])
-        rest = x[alone:]
-        self.waiting[level] = rest[-1].copy() if len(rest) % 2 else None
-        even = rest[: len(rest) // 2 * 2]
-        np.add(even[::2], even[1::2], out=pairs[alone:])
-        return pairs
-
-
-class Frozen(NamedTuple):
-    """A `Blocking` at rest."""
+    A sum that finds a neighbour waiting goes one level up with it, as in counting with binary digits, so a look does two additions. Nothing is lost
+    to cancellation, in single precision neither: the variance at a level is that one level up plus what neighbours differ by.
+    """
 
     count: Any
-    first: np.ndarray
-    waiting: list
-    total: list
-    square: list
+    first: Any
+    waiting: Any
+    apart: sums.Sum
+
+    @classmethod
+    def begun(cls, first: jax.Array) -> "Blocks":
+        levels = jnp.zeros((LEVELS, *first.shape), first.dtype)
+        return cls(jnp.zeros((), jnp.int32), first, levels, sums.zero(levels))
+
+    def add(self, x: jax.Array) -> "Blocks":
+        at, put = jax.lax.dynamic_index_in_dim, jax.lax.dynamic_update_index_in_dim
+
+        def met(now):
+            level, x, apart = now
+            neighbour = at(self.waiting, level, keepdims=False)
+            here = jax.tree.map(lambda leaf: at(leaf, level, keepdims=False), apart)
+            new = sums.add(here, (neighbour - x) ** 2)
+            return level + 1, neighbour + x, jax.tree.map(lambda leaf, value: put(leaf, value, level, 0), apart, new)
+
+        waits = lambda now: (self.count >> now[0]) & 1 == 1
+        level, x, apart = jax.lax.while_loop(waits, met, (jnp.zeros((), jnp.int32), x - self.first, self.apart))
+        return Blocks(self.count + 1, self.first, put(self.waiting, x, level, 0), apart)
+
+    def variances(self, samples: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The mean of all samples of each trajectory, and the variance of means of 2^l of them, level by level. On the host."""
+        waiting, apart = np.asarray(self.waiting, float), sums.value(self.apart)
+        total, scatter, blocks = np.zeros_like(waiting[:, 0]), np.zeros_like(waiting[:, 0]), 0
+        found = []
+        for level in reversed(range(samples.bit_length())):
+            scatter, blocks = 0.5 * (scatter + apart[:, level]), 2 * blocks
+            if samples >> level & 1:
+                one = waiting[:, level]
+                scatter = scatter + (one - total / max(blocks, 1)) ** 2 * (blocks / (blocks + 1))
+                total, blocks = total + one, blocks + 1
+            found.append(scatter / blocks / 4.0**level)
+        return self.first + total / samples, found[::-1]
 
 
 class Averages(NamedTuple):
@@ -88,29 +86,16 @@ class Averages(NamedTuple):
 class TimeAverage(Measuring):
     """The mean over time and trajectories, with its error."""
 
+    def begin(self, scheme, state, t):
+        return Blocks.begun(self.value(scheme, state, t))
+
     def look(self, memory, scheme, state, t):
-        return memory, self.value(scheme, state, t)
+        return memory.add(self.value(scheme, state, t)), ()
 
-    def collect(self, tally, seen):
-        tally = Blocking() if tally is None else tally
-        tally.add(seen.rows)
-        return tally
-
-    def freeze(self, tally: Blocking):
-        return Frozen(tally.count, tally.first, tally.waiting, tally.total, tally.square)
-
-    def thaw(self, frozen: Frozen):
-        tally = Blocking()
-        tally.count, tally.first, tally.waiting, tally.total, tally.square = frozen
-        return tally
-
-    def close(self, tally: Blocking, memory, ended):
-        within = []
-        for level, (total, square) in enumerate(zip(tally.total, tally.square, strict=True)):
-            blocks, length = tally.count >> level, 2.0**level
-            within.append(np.maximum(square / length**2 / blocks - (total / length / blocks) ** 2, 0.0))
-        mean = tally.first + tally.total[0] / tally.count
-        return Averages(np.asarray(tally.count), moments.gather(mean, ended.finished), moments.gather(np.stack(within, 1), ended.finished))
+    def close(self, tally, memory, ended):
+        with np.errstate(over="ignore", invalid="ignore"):  # of trajectories that failed
+            mean, within = memory.variances(ended.looks)
+        return Averages(np.asarray(ended.looks), moments.gather(mean, ended.finished), moments.gather(np.stack(within, 1), ended.finished))
 
     def merge(self, a, b):
         return Averages(a.count, moments.merge(a.mean, b.mean), moments.merge(a.within, b.within))

@@ -17,7 +17,7 @@ import numpy as np
 
 from bismut.ensembles.observers.report import Report
 from bismut.mechanics import Scheme, State
-from bismut.noise import Wiener
+from bismut.noise import Path
 from bismut.showing import settings
 
 
@@ -25,7 +25,7 @@ class Setting(eqx.Module):
     """What a run computes with: how it steps, what drives it, who watches."""
 
     scheme: Scheme
-    path: Wiener
+    path: Path
     watchers: tuple[tuple[str, Watcher], ...]
 
 

@@ -39,6 +39,7 @@ def rigid_bodies(
     check_forces: bool = True,
     noise: Callable | None = None,
     force: Callable | None = None,
+    random_force: Callable | None = None,
     constraint: Callable | None = None,
     box: Box | None = None,
     symmetries: Mapping[str, Symmetry] | None = None,
@@ -54,6 +55,7 @@ def rigid_bodies(
                   about centres of mass in the axes of torque_frame, "space" or "body". Compared with U at a random point unless check_forces is False
     noise         γ(x, R), one value per Wiener process: a function, or translation_noise(...) + orientation_noise(...) + pair_noise(...)
     force         what is not in the potential: F((x, R), (v, w)) returns (forces in space, torques in the body)
+    random_force  F_j((x, R), (v, w)) ∘ dW_j returns (forces in space, torques in the body), each with one more axis in front
     constraint    g(x, R), one value per constraint, kept at zero: joints between bodies, anchors
     box           a periodic Box, in which pair terms of potential and noise see nearest images; positions stay unwrapped
     symmetries, parameters, precision   as for System
@@ -75,6 +77,7 @@ def rigid_bodies(
         potential=_of_bodies("potential", potential),
         noise=_of_bodies("noise", noise),
         force=force,
+        random_force=random_force,
         constraint=_of_points(constraint),
         symmetries=symmetries,
         parameters=parameters,
@@ -114,13 +117,11 @@ def _of_bodies(name: str, function: Callable | None) -> Callable | None:
 
 
 def _of_points(function: Callable | None) -> Callable | None:
-    """A constraint of (x, R) as one of q = (x, R); it does not move, so time is not offered."""
+    """A constraint of (x, R) as one of q = (x, R); time is offered to one that moves, and to no other."""
     inner = law("constraint", function, ("x", "R"))
     if inner is None:
         return None
-    if "t" in inner.wants:
-        raise ShapeError("constraint names an argument t, but constraints that move are not supported: g must be a function of (x, R).")
-    return _OfPoints(inner)
+    return _OfBodies(inner) if "t" in inner.wants else _OfPoints(inner)
 
 
 def _inertia(mass: Any, inertia: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -22,11 +22,15 @@ from jaxtyping import Array, Float
 
 from bismut.blame import why
 from bismut.errors import BismutError, DomainError, ShapeError
+from bismut.host import evaluate
 from bismut.mechanics.coefficients import Coefficient, check, coefficients
 from bismut.mechanics.dependence import depends
 from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Slopes, Uniform
+from bismut.mechanics.kicks import rows
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.system import System
+from bismut.precision import cast
+from bismut.tracing import traced
 
 
 def friction_of(system: System, friction: Any, rate: Any) -> Friction:
@@ -46,15 +50,16 @@ def own(system: System) -> Slopes:
     """Γ = (1/2kT) Σ dγ_i ⊗ dγ_i, from the system's own stochastic potentials."""
     if not system.channels:
         raise BismutError("This system has no stochastic potentials for a friction to balance. Give friction= or rate=, or noise= to the system.")
-
+    if system.kick_sees_velocity:
+        raise BismutError("A random force that depends on the velocity is balanced by no friction −Γ(q) v. Give friction= or rate= for the bath.")
+    if system.random_forces:
+        return Slopes(_slopes, None, system.channels, f"Γ = (1/2kT) Σ F_i ⊗ F_i from {system.channels} noises")
     return Slopes(_slopes, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
 
 
 def _slopes(system, q, t, kT, constant):
-    """dγ/√(2kT)."""
-    space = system.space
-    slopes = jax.jacrev(lambda e: system.noise(space.nudge(q, space.unflatten(e)), t))(jnp.zeros(space.dim, system.dtype))
-    return slopes.T / jnp.sqrt(2 * kT)
+    """dγ/√(2kT), and F/√(2kT) of random forces."""
+    return rows(system, q, t).T / jnp.sqrt(2 * kT)
 
 
 def _constant(system, q, t, kT, constant):
@@ -136,7 +141,7 @@ def _from_numbers(system: System, friction) -> Friction:
         return Nothing()
     blocks = [_as_blocks(one, shape) for one, shape in zip(given, shapes, strict=True)]
     if _constant_mass(system) and not system.constraints:
-        return _modes(blocks, system.mass_cells(space.origin(system.dtype)), system)
+        return _modes(blocks, evaluate(lambda: system.mass_cells(space.origin(system.dtype))), system)
     # Γ = A Aᵀ with one column per direction in which there is friction.
     roots = [np.linalg.eigh(np.asarray(_full(block))) for block in blocks]
     A = np.zeros((n, n))
@@ -153,7 +158,7 @@ def _as_blocks(one: Coefficient, shape: tuple[int, ...]) -> Float[Array, "count 
     """The friction of one array as matrices on the diagonal: of size 1, or of the size of the last axis."""
     if one.matrix:
         return one.value.reshape(-1, *one.value.shape[-2:])
-    return jnp.broadcast_to(one.value, shape).reshape(-1, 1, 1)
+    return evaluate(lambda value: jnp.broadcast_to(value, shape).reshape(-1, 1, 1), one.value)
 
 
 def _full(blocks: Float[Array, "count size size"]) -> Float[Array, "n n"]:
@@ -163,31 +168,30 @@ def _full(blocks: Float[Array, "count size size"]) -> Float[Array, "n n"]:
 
 def _constant_mass(system: System) -> bool:
     """Whether ∂²L/∂v² evidently does not depend on q, on time or on parameters."""
-    one = jnp.ones((), system.dtype)
-    varied = (system.space.origin(system.dtype), system.parameters, one)
+    varied = (jax.eval_shape(lambda: system.space.origin(system.dtype)), system.parameters, jax.ShapeDtypeStruct((), system.dtype))
     return not depends(lambda given: system.with_parameters(given[1]).mass_cells(given[0], given[2]), varied)
 
 
 def _modes(frictions: list, masses: list, system: System) -> Modes:
     """X and Λ with M = X Xᵀ and Γ = X Λ Xᵀ: the mass is factored, the friction diagonalised in it."""
-    rates, roots, inverses = [], [], []
-    for friction, mass in _common_blocks(frictions, masses):
-        if friction.shape[-1] == 1:
-            root = jnp.sqrt(mass[:, :, 0])
-            rates.append(friction[:, :, 0] / mass[:, :, 0])
-            roots.append(root)
-            inverses.append(1 / root)
-            continue
-        C = jnp.linalg.cholesky(mass)
-        half = jax.vmap(jnp.linalg.solve)(C, friction)
-        values, Q = jnp.linalg.eigh(jax.vmap(jnp.linalg.solve)(C, jnp.swapaxes(half, -1, -2)))
-        X = C @ Q
-        rates.append(jnp.maximum(jnp.where(values < 1e-13 * jnp.max(values), 0.0, values), 0.0))
-        roots.append(X)
-        inverses.append(jnp.linalg.inv(X))
-    flat = jnp.concatenate([jnp.ravel(r) for r in rates])
-    driven = tuple(range(flat.size)) if isinstance(flat, Tracer) else tuple(map(int, np.flatnonzero(np.asarray(flat))))
-    return Modes([r.astype(system.dtype) for r in rates], roots, inverses, driven)
+    found = [evaluate(_diagonalised, friction, mass) for friction, mass in _common_blocks(frictions, masses)]
+    rates, roots, inverses = (cast([one[k] for one in found], system.dtype) for k in range(3))
+    if traced(rates):
+        return Modes(rates, roots, inverses, tuple(range(sum(r.size for r in rates))))
+    flat = np.concatenate([np.ravel(r) for r in rates])
+    return Modes(rates, roots, inverses, tuple(map(int, np.flatnonzero(flat))))
+
+
+def _diagonalised(friction, mass):
+    """Λ, X and X⁻¹ of blocks of one size."""
+    if friction.shape[-1] == 1:
+        root = jnp.sqrt(mass[:, :, 0])
+        return friction[:, :, 0] / mass[:, :, 0], root, 1 / root
+    C = jnp.linalg.cholesky(mass)
+    half = jax.vmap(jnp.linalg.solve)(C, friction)
+    values, Q = jnp.linalg.eigh(jax.vmap(jnp.linalg.solve)(C, jnp.swapaxes(half, -1, -2)))
+    X = C @ Q
+    return jnp.maximum(jnp.where(values < 1e-13 * jnp.max(values), 0.0, values), 0.0), X, jnp.linalg.inv(X)
 
 
 def _common_blocks(frictions: list, masses: list):
@@ -208,16 +212,15 @@ def _common_blocks(frictions: list, masses: list):
 def _diagonal(blocks) -> bool:
     if blocks.shape[-1] == 1:
         return True
-    off = blocks * (1 - jnp.eye(blocks.shape[-1], dtype=blocks.dtype))
-    return not isinstance(off, Tracer) and not np.any(np.asarray(off))
+    return not traced(blocks) and not np.any(np.asarray(blocks) * (1 - np.eye(blocks.shape[-1])))
 
 
 def _column(blocks) -> Float[Array, "count 1 1"]:
-    return jnp.ravel(jnp.diagonal(blocks, axis1=-2, axis2=-1)).reshape(-1, 1, 1)
+    return evaluate(lambda blocks: jnp.ravel(jnp.diagonal(blocks, axis1=-2, axis2=-1)).reshape(-1, 1, 1), blocks)
 
 
 def _grown(blocks, size: int) -> Float[Array, "count size size"]:
     """Blocks of size 1 as diagonal blocks of a larger size."""
     if blocks.shape[-1] == size:
         return blocks
-    return jnp.ravel(blocks).reshape(-1, size)[:, :, None] * jnp.eye(size, dtype=blocks.dtype)
+    return evaluate(lambda blocks: jnp.ravel(blocks).reshape(-1, size)[:, :, None] * jnp.eye(size, dtype=blocks.dtype), blocks)

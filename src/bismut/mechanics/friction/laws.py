@@ -227,7 +227,7 @@ class Slopes(Factors):
     """Γ = (1/2kT) Σ dγ_i ⊗ dγ_i, of the system's own stochastic potentials: many columns, each of few bodies."""
 
     def drag(self, system, q, v, t, kT):
-        if system.constraints:
+        if system.constraints or system.random_forces:
             return super().drag(system, q, v, t, kT)
         space, zero = system.space, system.space.zero(system.dtype)
         gamma = lambda e: system.noise(space.nudge(q, e), t)

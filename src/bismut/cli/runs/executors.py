@@ -1,0 +1,40 @@
+"""Who runs the blocks of a run, as it is typed: --workers 2, --cluster tls://host:8786, --cluster local:2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from bismut.cli.group import whole_number
+
+Workers = Annotated[
+    int | None, typer.Option(parser=whole_number, metavar="N", help="run blocks in so many processes of this machine [threads of one process]")
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(metavar="WHERE", help="run blocks on a cluster of Dask: tls://HOST:PORT, tcp://HOST:PORT on this machine, or local:N to begin one"),
+]
+Insecure = Annotated[bool, typer.Option("--insecure", help="allow --cluster tcp:// to another machine: whoever can reach it can run programs on it")]
+
+
+@contextmanager
+def chosen_executor(workers: int | None, cluster: str | None, insecure: bool) -> Iterator[Any]:
+    """The executor that was asked for, for as long as it is needed; None for the usual one."""
+    from bismut.errors import BismutError
+    from bismut.executors import Dask, Processes
+
+    if workers is not None and cluster is not None:
+        raise BismutError("--workers and --cluster: give one of them. --cluster local:2 is a cluster on this machine.")
+    if insecure and cluster is None:
+        raise BismutError("--insecure is about --cluster, which was not given.")
+    if cluster is not None:
+        with Dask(cluster, insecure=insecure) as executor:
+            yield executor
+    elif workers is not None:
+        with Processes(workers) as executor:
+            yield executor
+    else:
+        yield None

@@ -1,0 +1,132 @@
+"""How large may the step be?
+
+    bias(h) = ⟨f⟩_h − ⟨f⟩_0 ≈ c h^r,        the largest h with |bias| ≤ tolerance
+
+Several steps, each with an ensemble of its own; a line through the averages against h^r, weighted by their errors, gives c and the limit h → 0,
+which is compared with what exp(−H/kT) has where that is known. The advice stays on the safe side of the error of c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bismut.ensembles.checks import check_start, check_step, one_start
+from bismut.errors import BismutError
+from bismut.findings import gibbs
+from bismut.findings.bath import bath_of
+from bismut.findings.chance import mean_of
+from bismut.findings.equilibrium import watcher
+from bismut.findings.sampling import sample
+from bismut.findings.verify import seconds_of
+from bismut.mechanics import Scheme, State
+from bismut.noise import Wiener
+from bismut.showing import measured, table
+
+_LEVELS = (2.0, 1.0, 0.5)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Biases of one observable over its spread: steps, values and errors, the coefficient c with its error, and the limit h → 0 with its own."""
+
+    name: str
+    steps: np.ndarray
+    bias: np.ndarray
+    error: np.ndarray
+    coefficient: float
+    coefficient_error: float
+    limit: float
+    limit_error: float
+    order: float
+
+    def largest(self, tolerance: float) -> float:
+        """The step at which |c| h^r, with two standard errors of c, reaches the tolerance."""
+        steepest = abs(self.coefficient) + 2 * self.coefficient_error
+        return float((tolerance / steepest) ** (1 / self.order)) if steepest > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The largest step for which every bias stays below the tolerance; `tried` is the largest that was looked at, and nothing beyond it is known."""
+
+    step: float
+    tolerance: float
+    curves: tuple[Curve, ...]
+    tried: float
+
+    def __repr__(self) -> str:
+        more = " (the largest that was tried)" if self.step >= self.tried else ""
+        lines = [f"a step up to {self.step:.3g}{more} keeps biases below {self.tolerance:g} of each spread"]
+        return "\n".join([*lines, *("  " + "   ".join(row) for row in self._rows())])
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        return [
+            (
+                f"{curve.name:<20}",
+                f"c = {measured(curve.coefficient, curve.coefficient_error)} per h^{curve.order:g}",
+                f"at h → 0 {measured(curve.limit, curve.limit_error)}",
+                f"h ≤ {min(curve.largest(self.tolerance), self.tried):.3g}",
+            )
+            for curve in self.curves
+        ]
+
+    def _repr_html_(self) -> str:
+        return table(repr(self).splitlines()[0], self._rows(), ("observable", "bias", "limit", "largest step"))
+
+
+def advise_step(
+    scheme: Scheme,
+    start: Any,
+    *,
+    step: float,
+    tolerance: float = 0.01,
+    observables: Mapping[str, Callable[[State], Any]] | None = None,
+    temperature: float | None = None,
+    seed: int = 0,
+    budget: int | float | str = 20.0,
+) -> Advice:
+    """The largest step for which the bias in temperature, potential energy and observables of yours stays below a tolerance, with the curve.
+
+    step       a step to begin with; twice and half of it are tried as well
+    tolerance  of biases, each over the spread of its observable
+    budget     seconds for sampling, or "2m"
+    """
+    check_step(step)
+    state = one_start(start, Wiener(seed), 0, check_start(scheme, start))
+    state = State(state.q, state.p)
+    bath, why = bath_of(scheme, state, step, temperature)
+    if bath is None:
+        raise BismutError(
+            f"advise_step needs a scheme with a temperature: {why or 'this one claims none'}. Give temperature= if it has one all the same."
+        )
+    watch = watcher(scheme.system, bath, observables)
+    share = seconds_of(budget) / len(_LEVELS)
+    steps = np.array([level * step for level in _LEVELS])
+    runs = [sample(scheme, state.q, bath, watch, step=float(h), seed=seed + i, budget=share, tolerance=tolerance) for i, h in enumerate(steps)]
+    functions = {"potential": lambda s: scheme.system.potential(s.q) / bath.kT, **{f"own {name}": f for name, f in (observables or {}).items()}}
+    known = gibbs.quadrature(scheme.system, bath, functions, runs[-1].final.q) if not scheme.system.constraints else None
+    exact = {name: value[0] for name, value in (known or {}).items()} | {"excess": 0.0}
+    order = scheme.claims.weak_order or 1.0
+    curves = tuple(_curve(name, steps, runs, exact.get(name), order) for name in ("excess", *functions))
+    largest = min([curve.largest(tolerance) for curve in curves] + [float(steps.max())])
+    return Advice(largest, tolerance, curves, float(steps.max()))
+
+
+def _curve(name: str, steps: np.ndarray, runs: list, exact: float | None, order: float) -> Curve:
+    """Weighted least squares of averages against h^r; biases are from the exact value, or from the limit."""
+    means = [mean_of(run.values[name]) for run in runs]
+    spread = float(np.mean([np.nanstd(run.values[name]) for run in runs])) or 1.0
+    values, errors = (np.array([getattr(mean, part) for mean in means]) / spread for part in ("value", "error"))
+    weights = 1 / np.maximum(errors, 1e-300) ** 2
+    design = np.stack([np.ones_like(steps), steps**order], 1)
+    inverse = np.linalg.inv(design.T @ (design * weights[:, None]))
+    limit, slope = inverse @ (design.T @ (weights * values))
+    base = limit if exact is None else exact / spread
+    label = {"excess": "temperature", "potential": "⟨U⟩/kT"}.get(name, name.removeprefix("own "))
+    return Curve(
+        label, steps, values - base, errors, float(slope), float(np.sqrt(inverse[1, 1])), float(limit - base), float(np.sqrt(inverse[0, 0])), order
+    )

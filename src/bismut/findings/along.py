@@ -1,0 +1,121 @@
+"""Structure: what one step and a short path keep.
+
+TᵀΩT = Ω,     det T = 1 or e^{−h tr ΓM⁻¹},     J unchanged,     g(q) = 0,     d𝔊 = 0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.actions import Action
+from bismut.ensembles import Trajectory, trajectory
+from bismut.findings.finding import Finding, at_most, decided, not_measured
+from bismut.findings.noether import noether
+from bismut.findings.structure import step_structure
+from bismut.flows import Langevin, Metropolised, action_differential
+from bismut.mechanics import Scheme, State
+from bismut.mechanics.constraint import jacobian, rate
+from bismut.noise import Wiener, words
+from bismut.spaces import Space
+
+_STEPS = 200  # of the trajectory along which conservation is measured
+_CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compiling is the cost
+
+
+def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Finding]:
+    """Symplectic form and phase volume."""
+    system, claims = scheme.system, scheme.promised
+    h = jnp.asarray(step, system.dtype)
+
+    def structure(state: State):
+        # Three times the usual increment, so that a defect proportional to the noise is not missed.
+        return step_structure(scheme, state, h, 3 * path.increment(words(0), words(0), scheme.channels, h, system.dtype))
+
+    defect, volume, scale = map(float, jax.jit(structure, compiler_options=_CHEAP)(state))
+    claimed = claims.symplectic and not scheme.forced
+    limit = 5e4 * float(np.finfo(system.dtype).eps) * scale
+    return [at_most("symplectic defect", defect, limit, claimed, "max |TᵀΩT − Ω| of one step"), _volume(scheme, volume, step, limit, claimed)]
+
+
+def short_path(scheme: Scheme, state: State, path: Wiener, step: float) -> Trajectory:
+    return trajectory(scheme, state, step=step, steps=_STEPS, path=path)
+
+
+def along(scheme: Scheme, run: Trajectory, path: Wiener, step: float) -> list[Finding]:
+    """Momentum maps, constraints, group membership, stationarity and the solve, along a path."""
+    system = scheme.system
+    eps = float(np.finfo(system.dtype).eps)
+    findings = _momentum_maps(scheme, run.states, scheme.promised.momentum_maps and (system.forced or not scheme.forced))
+    if system.constraints:
+        findings += _constraints(scheme, run, eps)
+    if type(system.space).violation is not Space.violation and np.isfinite(np.asarray(jax.tree.leaves(run.states.p)[0])).all():
+        findings.append(_on_the_space(system.space, run.states.q, eps))
+    if isinstance(scheme, Action):
+        findings.append(_stationary(scheme, run.states, path, step, eps))
+    solved = bool(np.all(run.solve.converged))
+    worst, most = float(np.max(run.solve.residual)), int(np.max(run.solve.iterations))
+    findings.append(Finding("solve", worst, np.inf, decided(solved), f"largest residual of {_STEPS} steps, at most {most} iterations each"))
+    return findings
+
+
+def _on_the_space(space: Space, q: Any, eps: float) -> Finding:
+    off = float(space.violation(jax.tree.map(lambda leaf: np.asarray(leaf)[-1], q)))
+    return at_most("stays on the space", off, 1e2 * _STEPS * eps, True, f"violation after {_STEPS} steps")
+
+
+def _volume(scheme: Scheme, volume: float, step: float, limit: float, claimed: bool) -> Finding:
+    """One for a symplectic step; e^{−h tr ΓM⁻¹} for a bath whose friction is the same everywhere."""
+    if isinstance(scheme, Langevin) and not isinstance(scheme.splitting, Metropolised) and scheme.schedule is None:
+        shrinking = scheme.friction.contraction(scheme.system)
+        if shrinking is not None:
+            words = f"|det − e^(−h tr ΓM⁻¹)| of one step (factor {volume:.12g})"
+            return at_most("phase volume", abs(volume - float(np.exp(-step * shrinking))), limit, not scheme.moving.forced, words)
+    return at_most("phase volume", abs(volume - 1), limit, claimed, f"|det − 1| of one step (factor {volume:.12g})")
+
+
+def _momentum_maps(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
+    system = scheme.system
+    if not system.symmetries:
+        return [not_measured("momentum maps", "the system names no symmetries")] if claimed else []
+    if not system.moves:
+        return [not_measured("momentum maps", "without a Lagrangian nobody can say whether a symmetry is one")]
+    return noether(scheme, states, claimed)
+
+
+def _constraints(scheme: Scheme, run: Trajectory, eps: float) -> list[Finding]:
+    """g(q, t) and its rate along a trajectory."""
+    system, states = scheme.system, run.states
+    held = lambda s, t: (system.constraint(s.q, t), rate(system, s.q, system.velocity(s.q, s.p, t), t))
+    off = jax.jit(jax.vmap(held))(states, run.times)
+    size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves((states.q, states.p)))
+    laws = (("constraints", "largest |g(q)|"), ("rate of constraints", "largest |G v|"))
+    return [
+        at_most(law, float(jnp.max(jnp.abs(values))), 1e3 * eps * size**2, True, f"{words} in {_STEPS} steps")
+        for (law, words), values in zip(laws, off, strict=True)
+    ]
+
+
+def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: float) -> Finding:
+    h = jnp.asarray(step, scheme.system.dtype)
+    size = 1.0 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(states.p))
+
+    def slope_of(q, p):
+        return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype), p=p)
+
+    slopes = np.asarray(jax.jit(slope_of, compiler_options=_CHEAP)(states.q, states.p))
+    if scheme.system.constraints:
+        inner = jax.tree.map(lambda leaf: leaf[1:-1], states.q)
+        normals = jax.vmap(lambda q, t: jacobian(scheme.system, q, t))
+        slopes = _tangential(slopes, np.asarray(jax.jit(normals)(inner, h * jnp.arange(1, _STEPS))))
+    slope, summed = float(np.abs(slopes).max()), "|d𝔊 + work of forces|" if scheme.forced else "|d𝔊|"
+    return at_most("action stationary", slope, 1e3 * eps * size / step, True, f"largest {summed} along a computed path")
+
+
+def _tangential(slopes: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """The part of covectors that multipliers of the constraints cannot take up."""
+    normal = np.swapaxes(np.linalg.qr(np.swapaxes(G, 1, 2))[0], 1, 2)
+    return slopes - np.einsum("kci,kc->ki", normal, np.einsum("kci,ki->kc", normal, slopes))

@@ -1,0 +1,151 @@
+"""What a run proves of itself, at a twentieth of its time.
+
+    failures, finite states, points on the space        always
+    temperature of each axis, kinetic energy            from its last states, where there is a bath and the run was long enough to settle
+    constraints                                         from its last states
+    structure, consistency, engines                     where a twentieth of the run pays for compiling them
+
+What the run was too short to pay for is listed as not measured, with the command that measures it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.ensembles import Result
+from bismut.ensembles.checks import one_start
+from bismut.findings.along import along, one_step, short_path
+from bismut.findings.bath import Bath, bath_of
+from bismut.findings.chance import ALARM, judged
+from bismut.findings.consistency import derivatives
+from bismut.findings.equilibrium import GROUP, axes_of, kinetic, moving, temperatures
+from bismut.findings.finding import Finding, Verdict, at_most, not_measured
+from bismut.findings.integrity import integrity
+from bismut.findings.noether import neighbours
+from bismut.findings.report import Report
+from bismut.findings.sampling import Sample
+from bismut.mechanics import Scheme, State
+from bismut.spaces import Space
+
+SHARE = 0.05  # of the run's time
+# Seconds that parts take at least: a part is measured if its share of the run pays for it.
+_STATES, _STRUCTURE, _INTEGRITY = 1.0, 8.0, 20.0
+_SETTLED = 8.0  # relaxation times after which last states count as samples
+
+
+def certify(result: Result, seconds: float, tolerance: float = 0.02) -> Report:
+    """The certificate of a run that took so many seconds."""
+    begun = time.monotonic()
+    request = result.request
+    scheme, left = request.scheme, SHARE * seconds
+    findings = [_failures(result), *_on_space(scheme, result)]
+    alone = not request.axes and result.final is not None
+    again = "bismut verify measures it"
+
+    def part(cost: float, names: tuple[str, ...], measure: Callable[[], list[Finding]]) -> None:
+        nonlocal left
+        if not alone:
+            reason = "a sweep has no single certificate" if request.axes else "the run kept no last states"
+            findings.extend(not_measured(name, reason) for name in names)
+        elif left < cost:
+            findings.extend(not_measured(name, f"a twentieth of {seconds:.1f} s does not pay for it; {again}") for name in names)
+        else:
+            clock = time.monotonic()
+            findings.extend(measure())
+            left -= time.monotonic() - clock
+
+    first = cache(lambda: _first(request))
+    has_bath = scheme.system.has_lagrangian and bath_of_quickly(scheme)
+    if has_bath:
+        part(_STATES, ("temperature",), lambda: _thermal(scheme, first(), result, tolerance))
+    if scheme.system.constraints:
+        part(_STATES, ("constraints",), lambda: [_constraints(scheme, result)])
+    part(_STRUCTURE, ("structure",), lambda: _structure(scheme, first(), request))
+    part(_INTEGRITY, ("integrity",), lambda: integrity(scheme, first(), step=request.step, seed=request.path.seed_number))
+    subject = f"{scheme.title} on {scheme.space}"
+    return Report(subject, request.step, judged(findings), ALARM, request.path.seed_number, time.monotonic() - begun)
+
+
+def bath_of_quickly(scheme: Scheme) -> bool:
+    """Whether there is anything like a bath; what it is, is found out where time allows."""
+    return hasattr(scheme, "friction") or scheme.system.dissipation is not None
+
+
+def _first(request: Any) -> State:
+    state = one_start(request.starts[0], request.path, 0, request.batch)
+    return State(state.q, state.p)
+
+
+def _failures(result: Result) -> Finding:
+    failed, run = len(result.outcome.failures), result.outcome.trajectories
+    words = f"trajectories of {run} that failed"
+    return Finding("failures", float(failed), 0.0, Verdict.failed if failed else Verdict.passed, words, group="structure")
+
+
+def _on_space(scheme: Scheme, result: Result) -> list[Finding]:
+    """Whether the last points are points of the space; the worst of the first hundred."""
+    space = scheme.space
+    if result.final is None or result.request.axes or type(space).violation is Space.violation:
+        return []
+    count = min(100, len(jax.tree.leaves(result.final.p)[0]))
+    off = [float(space.violation(jax.tree.map(lambda leaf, i=i: np.asarray(leaf)[i], result.final.q))) for i in range(count)]
+    finite = [value for value in off if np.isfinite(value)]
+    eps = float(np.finfo(scheme.system.dtype).eps)
+    limit = 1e2 * eps * max(result.steps_done, 100)
+    return [at_most("stays on the space", max(finite, default=0.0), limit, True, f"violation after {result.steps_done} steps, {count} trajectories")]
+
+
+def _thermal(scheme: Scheme, state: State, result: Result, tolerance: float) -> list[Finding]:
+    bath, why = bath_of(scheme, state, result.request.step)
+    if bath is None:
+        return [not_measured("temperature", why)] if why else []
+    passed = result.steps_done * result.request.step * bath.rate
+    if passed < _SETTLED:
+        return [not_measured("temperature", f"the run lasted {passed:.2g} relaxation times of the momenta; {_SETTLED:g} are wanted")]
+    seen = _seen(scheme, bath, result.final)
+    names = axes_of(scheme.space)[0] if not scheme.system.constraints else ["all"]
+    count = seen["kinetic"].shape[1]
+    small = Sample(seen, state, count, 0, 0, 0.0)
+    found = temperatures(seen["axes"], names, tolerance, ", its last states") + kinetic(small, scheme.system, tolerance)
+    return [replace(finding, group=GROUP) for finding in found]
+
+
+def _seen(scheme: Scheme, bath: Bath, final: Any) -> dict[str, np.ndarray]:
+    """Kinetic energy and temperatures of the last states, one look."""
+    system = scheme.system
+    names, which = axes_of(system.space)
+
+    def one(state: State):
+        p, v = moving(system, state)
+        whole = p @ v / bath.kT
+        parts = jnp.zeros(len(names), p.dtype).at[which].add(p * v) / np.bincount(which) / bath.kT
+        return {"kinetic": 0.5 * whole, "axes": (whole / system.freedom)[None] if system.constraints else parts}
+
+    values = jax.jit(jax.vmap(one))(State(*(jax.tree.map(jnp.asarray, part) for part in (final.q, final.p))))
+    return {name: np.asarray(value)[None] for name, value in values.items()}
+
+
+def _constraints(scheme: Scheme, result: Result) -> Finding:
+    system, final = scheme.system, result.final
+    assert final is not None
+    off = np.asarray(jax.jit(jax.vmap(system.constraint))(jax.tree.map(jnp.asarray, final.q)))
+    size = 1 + max(float(np.nanmax(np.abs(leaf))) for leaf in jax.tree.leaves((final.q, final.p)))
+    limit = 1e3 * float(np.finfo(system.dtype).eps) * size**2
+    return at_most("constraints", float(np.nanmax(np.abs(off))), limit, True, f"largest |g(q)| after {result.steps_done} steps")
+
+
+def _structure(scheme: Scheme, state: State, request: Any) -> list[Finding]:
+    path, step = request.path, request.step
+    run = short_path(scheme, state, path, step)
+    found = [*one_step(scheme, state, path, step), *along(scheme, run, path, step)]
+    if scheme.system.has_lagrangian:
+        found += derivatives(scheme.system, neighbours(scheme.system, run.states))
+    return [finding for finding in found if finding.law not in ("stays on the space", "constraints")]

@@ -1,0 +1,78 @@
+"""Does the energy oscillate, or does it go away?
+
+    [mean of H in the last quarter − mean in the first] / (max − min in the first)        0 if H only oscillates
+
+without noise, averaged over trajectories from slightly different starts. A symplectic step nearly keeps a modified energy, so H stays within the
+oscillation it shows from the beginning; any other method loses or gains with every turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.actions import Action
+from bismut.ensembles import energy, perform, request, values
+from bismut.findings.bath import depends_on_time
+from bismut.findings.chance import mean_of, near
+from bismut.findings.finding import Finding, Verdict, at_most
+from bismut.flows import EulerMaruyama, ImplicitEulerMaruyama, RungeKutta4
+from bismut.mechanics import Scheme, State
+from bismut.mechanics.constraint import project
+
+_TRAJECTORIES, _LOOKS, _APART = 64, 128, 40
+_LAW = "energy drift"
+_TOLERANCE = 0.25  # of the oscillation
+
+
+def drift(scheme: Scheme, state: State, *, step: float, seed: int) -> list[Finding]:
+    """The secular change of H over its oscillation; a claim for symplectic schemes, a fact for others."""
+    system = scheme.system
+    if system.forced or not system.has_lagrangian or depends_on_time(system):
+        return []
+    still = _without_noise(scheme)
+    if still is None:
+        return []
+    start = _spread(still, state, seed)
+    long = {"step": step, "steps": _LOOKS * _APART, "every": _APART, "trajectories": _TRAJECTORIES, "seed": seed}
+    looks = perform(request(still, start, observe={"energy": values(energy)}, **long), progress=False)
+    H = np.asarray(looks["energy"].value)  # (trajectories, looks)
+    lost = int((~np.isfinite(H).all(-1)).sum())
+    if lost:
+        words = f"trajectories of {_TRAJECTORIES} that were lost in {_LOOKS * _APART} steps without noise"
+        return [at_most(_LAW, float(lost), 0.0, scheme.claims.symplectic, words)]
+    quarter = H.shape[-1] // 4
+    first, last = H[..., :quarter], H[..., -quarter:]
+    swing, size = first.max(-1) - first.min(-1), 1 + np.abs(first).max(-1)
+    words = f"⟨change of H⟩ over its oscillation, {_LOOKS * _APART} steps without noise, {_TRAJECTORIES} trajectories"
+    eps = float(np.finfo(system.dtype).eps)
+    if np.nanmax(swing / size) < 1e4 * eps:
+        rounded = float(np.nanmax(np.abs(last.mean(-1) - first.mean(-1)) / size))
+        return [at_most(_LAW, rounded, 1e5 * eps, scheme.claims.symplectic, "H is kept to round-off; its relative change without noise")]
+    found = mean_of(((last.mean(-1) - first.mean(-1)) / swing)[None])
+    finding = near(_LAW, found, 0.0, _TOLERANCE, words, data={"time": np.asarray(looks.times), "energy": H[:8]})
+    claimed = scheme.claims.symplectic
+    return [finding if claimed else replace(finding, alarm=None, doubt=None, verdict=Verdict.fact, words=f"{words}; not claimed")]
+
+
+def _without_noise(scheme: Scheme) -> Scheme | None:
+    if not scheme.channels:
+        return scheme
+    quiet = scheme.system.without_noise()
+    if isinstance(scheme, Action) and type(scheme).on is Action.on and "scalar" not in type(scheme).__dataclass_fields__:
+        return scheme.on(quiet)
+    return replace(scheme, system=quiet) if isinstance(scheme, EulerMaruyama | ImplicitEulerMaruyama | RungeKutta4) else None
+
+
+def _spread(scheme: Scheme, state: State, seed: int) -> State:
+    """Starts with momenta that differ by some per cent, along the constraints."""
+    space, system = scheme.space, scheme.system
+    rng = np.random.default_rng(seed)
+    flat = np.asarray(space.flatten(state.p))
+    shaken = flat * (1 + 0.05 * rng.normal(size=(_TRAJECTORIES, len(flat)))) + 0.01 * np.abs(flat).max() * rng.normal(size=(_TRAJECTORIES, len(flat)))
+    p = jax.vmap(space.unflatten)(jnp.asarray(shaken, system.dtype))
+    q = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (_TRAJECTORIES, *leaf.shape)), state.q)
+    return State(q, jax.jit(jax.vmap(lambda q, p: project(system, q, p)[0]))(q, p) if system.constraints else p)

@@ -1,0 +1,81 @@
+"""Does the machine compute what the program says?
+
+The first steps of a few trajectories through every engine, and once more without any compiler: all must agree to round-off, on the user's own
+functions. A run that is cut must go on to the bit.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.ensembles import Result, perform, request
+from bismut.findings.finding import Finding, at_most, decided, not_measured
+from bismut.findings.order import FINEST, TRAJECTORIES, final_states, fine_increments
+from bismut.flows import kernel
+from bismut.mechanics import Scheme, State
+from bismut.noise import Wiener
+from bismut.showing import counted
+
+_STEPS, _PLAIN = 8, 1  # compiled, and without a compiler, which is slow
+_LARGEST = 12  # degrees of freedom up to which steps are made without a compiler
+
+
+def integrity(scheme: Scheme, state: State, *, step: float, seed: int) -> list[Finding]:
+    """Findings on engines, on plain evaluation, and on cutting a run."""
+    dtype = scheme.system.dtype
+    eps = float(np.finfo(dtype).eps)
+    run = lambda steps: perform(request(scheme, state, step=step, steps=steps, every=_STEPS, trajectories=TRAJECTORIES, seed=seed), progress=False)
+    whole = run(_STEPS)
+    mine = whole.provenance.mode
+    # The program that measures orders, so that XLA compiles nothing again.
+    dW = np.zeros((TRAJECTORIES, FINEST, scheme.channels), dtype)
+    dW[:, :_STEPS] = fine_increments(scheme, Wiener(seed), step, _STEPS, TRAJECTORIES)
+    other = final_states(scheme, state, jnp.asarray(step, dtype), jnp.asarray(dW), jnp.asarray(_STEPS))
+    words = f"largest difference of {_STEPS} steps, by the {mine} engine as a run makes them and by XLA one after the other, relative"
+    return [
+        at_most("engines agree", _gap(whole.final, other), 1e6 * eps, True, words),
+        _without_compiler(scheme, state, dW[0, :_PLAIN], step, eps),
+        _cut(scheme, run(_STEPS // 2), whole),
+    ]
+
+
+def _cut(scheme: Scheme, half: Result, whole: Result) -> Finding:
+    rest = perform(request(scheme, continue_from=half, steps=_STEPS - _STEPS // 2, every=_STEPS), progress=False)
+    same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(jax.tree.leaves(rest.final), jax.tree.leaves(whole.final), strict=True))
+    return Finding(
+        "a cut run goes on", 0.0 if same else _gap(rest.final, whole.final), 0.0, decided(same), f"{_STEPS} steps in one piece and in two, to the bit"
+    )
+
+
+def _without_compiler(scheme: Scheme, state: State, dW: np.ndarray, step: float, eps: float) -> Finding:
+    """Operation by operation, against the same steps compiled."""
+    law, dtype = "compilers agree", scheme.system.dtype
+    if scheme.space.dim > _LARGEST:
+        return not_measured(law, f"{scheme.space.dim} degrees of freedom take long without a compiler; up to {_LARGEST} are tried")
+    h = jnp.asarray(step, dtype)
+    carry = kernel.begin(scheme, state, jnp.zeros((), dtype))
+    with jax.disable_jit():
+        for k in range(_PLAIN):
+            carry, _ = kernel.step(scheme, carry, h, jnp.asarray(dW[k]), h * k)
+    padded = np.zeros((TRAJECTORIES, FINEST, scheme.channels), dtype)
+    padded[:, :_PLAIN] = dW
+    compiled = final_states(scheme, state, h, jnp.asarray(padded), jnp.asarray(_PLAIN))
+    first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], compiled)
+    return at_most(
+        law,
+        _gap(first, carry.state),
+        1e6 * eps,
+        True,
+        f"largest difference of {counted(_PLAIN, 'step')}, compiled and operation by operation, relative",
+    )
+
+
+def _gap(a, b) -> float:
+    gaps = [0.0]
+    for one, other in zip(jax.tree.leaves((a.q, a.p)), jax.tree.leaves((b.q, b.p)), strict=True):
+        x, y = np.asarray(one, float), np.asarray(other, float)
+        both = np.isnan(x) & np.isnan(y)
+        gaps.append(float(np.max(np.where(both, 0.0, np.abs(x - y)) / (1 + np.nanmax(np.abs(y), initial=0.0)), initial=0.0)))
+    return float(np.max(gaps))

@@ -1,0 +1,104 @@
+"""The step that follows from a discrete Hamiltonian.
+
+    solve   x = ∂K_d/∂p̄,   p0 = −D₁S   for p̄ and x,      then   q1 = q0 ⊕ x,   p1 = D₂S,        S = ⟨p̄, x⟩ − K_d
+
+With a = p̄ − ∂K_d/∂x, and a0, a1 the covectors that it exerts on the ends, D₁S = a0 − ∂K_d/∂q0 and D₂S = a1 − ∂K_d/∂q1. What is unknown is read
+off K_d:
+
+    p̄ alone    where ∂K_d/∂p̄ does not see x, so that x follows from p̄
+    linear     where what is left of the equation is affine in the unknowns: one correction is exact
+    Newton     otherwise, on p̄ and x together
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from bismut.actions.discrete_hamiltonian import DiscreteHamiltonian
+from bismut.flows.variational import Solve
+from bismut.mechanics import State, newton
+from bismut.mechanics.dependence import affine, depends
+from bismut.precision import cast
+from bismut.spaces import Point, Velocity, add, scale
+
+
+class Ends(NamedTuple):
+    """What a displacement and an inner momentum make of a step: the momenta at its ends, and ∂K_d/∂p̄, which x must be."""
+
+    p0: Velocity
+    p1: Velocity
+    x: Velocity
+
+
+class Shape(NamedTuple):
+    """What is known of the equation of a step before any number is."""
+
+    follows: bool  # x from p̄
+    linear: bool
+
+    @property
+    def words(self) -> str:
+        how = "linear, one exact correction" if self.linear else "Newton"
+        return f"for {'p̄, from which x follows' if self.follows else 'p̄ and x together'}; {how}"
+
+
+def ends(scheme: DiscreteHamiltonian, q0: Point, x: Velocity, p: Velocity, h, dW: Float[Array, " m"], t) -> Ends:
+    space, system = scheme.space, scheme.system
+    q1 = space.move(q0, x)
+
+    def K(e0, e1, y, p):
+        return scheme(system.hamiltonian, system.noise_hamiltonian, space.nudge(q0, e0), space.nudge(q1, e1), y, p, h, dW, t)
+
+    zero = jax.tree.map(jnp.zeros_like, p)
+    at0, at1, ax, ap = jax.grad(K, (0, 1, 2, 3))(zero, zero, x, p)
+    a0, a1 = space.ends(q0, q1, x, add(p, scale(-1.0, ax)))
+    return Ends(add(at0, scale(-1.0, a0)), add(a1, scale(-1.0, at1)), ap)
+
+
+class Generated(eqx.Module):
+    """The flow of a discrete Hamiltonian."""
+
+    scheme: DiscreteHamiltonian
+
+    def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
+        """One step of one trajectory."""
+        scheme, space = self.scheme, self.scheme.space
+        n, target, shape = space.dim, space.flatten(state.p), self.shape()
+        rest = jax.tree.map(jnp.zeros_like, state.p)
+
+        def parts(y):
+            p = space.unflatten(y[:n])
+            x = ends(scheme, state.q, rest, p, h, dW, t).x if shape.follows else space.unflatten(y[n:])
+            return x, ends(scheme, state.q, x, p, h, dW, t)
+
+        def residual(y):
+            x, found = parts(y)
+            short = space.flatten(found.p0) - target
+            return short if shape.follows else jnp.concatenate([short, space.flatten(x) - space.flatten(found.x)])
+
+        guess = target if shape.follows else jnp.concatenate([target, space.flatten(ends(scheme, state.q, rest, state.p, h, dW, t).x)])
+        reach = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves((state.q, state.p))]))
+        floor = 4 * jnp.finfo(scheme.system.dtype).eps * reach
+        root = newton.solve(residual, guess, newton.dense(guess.shape[0]), shape.linear, floor)
+        x, found = parts(root.x)
+        new = State(space.move(state.q, x), found.p1, state.ledger)
+        return cast(new, scheme.system.dtype), Solve(jnp.max(jnp.abs(residual(root.x))), root.converged, root.iterations)
+
+    def shape(self) -> Shape:
+        """How the equation can be solved, read off its jaxpr."""
+        scheme, space, dtype = self.scheme, self.scheme.space, self.scheme.system.dtype
+        n, q, one, dW = space.dim, space.origin(dtype), jnp.ones((), dtype), jnp.zeros(scheme.channels, dtype)
+        zero = jnp.zeros(n, dtype)
+        at = lambda x, p: ends(scheme, q, space.unflatten(x), space.unflatten(p), one, dW, one)
+        follows = not depends(lambda x: at(x, zero).x, zero)
+        if follows:
+            return Shape(True, affine(lambda p: space.flatten(at(space.flatten(at(zero, p).x), p).p0), zero))
+
+        def whole(y):
+            found = at(y[n:], y[:n])
+            return space.flatten(found.p0), y[n:] - space.flatten(found.x)
+
+        return Shape(False, affine(whole, jnp.zeros(2 * n, dtype)))

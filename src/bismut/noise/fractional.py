@@ -1,0 +1,95 @@
+"""Fractional Brownian motion on a fixed grid.
+
+    ⟨ΔX_j ΔX_k⟩ = ½ h^{2H} (|k−j+1|^{2H} − 2|k−j|^{2H} + |k−j−1|^{2H}),        ½ < H < 1
+
+Increments have a long memory, so the number of steps N is chosen first. The covariance fits into a circulant matrix of size 2N, whose symmetric root
+is a circulant C with C² = R (Davies & Harte), and X = C ζ with 2N normals a channel is exact in law. For H > ½ paths are smoother than Brownian ones,
+with finite variation of order 1/H < 2: integrals along them are Young's, the calculus is the ordinary one, and no correction is needed anywhere.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from bismut.errors import DomainError
+from bismut.noise.path import Path
+from bismut.noise.wiener import Wiener
+from bismut.repetition import each
+from bismut.tracing import traced
+
+_MOST = 4096  # steps: a draw takes 2N² multiplications
+
+
+class FractionalBrownian(Path):
+    """Noise with a long memory: fractional Brownian motion.
+
+    seed   a whole number
+    hurst  H, between ½ and 1
+    steps  N, of the grid, at most 4096: the path has no more
+    """
+
+    noise: Wiener
+    hurst: float
+    root: Float[Array, " twice"]
+
+    def __init__(self, seed: Any = 0, *, hurst: float, steps: int):
+        if not 0.5 < hurst < 1:
+            raise DomainError(f"hurst must lie between ½ and 1, but {hurst!r} came. H = ½ is Wiener(seed); rougher paths need another calculus.")
+        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 2 <= steps <= _MOST:
+            raise DomainError(f"steps must be a whole number from 2 to {_MOST}, but {steps!r} came.")
+        self.noise, self.hurst = Wiener(seed), float(hurst)
+        lag = np.minimum(np.arange(2 * steps), 2 * steps - np.arange(2 * steps)).astype(float)
+        covariance = 0.5 * ((lag + 1) ** (2 * hurst) - 2 * lag ** (2 * hurst) + np.abs(lag - 1) ** (2 * hurst))
+        powers = np.maximum(np.fft.fft(covariance).real, 0.0)  # positive for H > ½, but for round-off
+        self.root = jnp.asarray(np.fft.ifft(np.sqrt(powers)).real)
+
+    def __repr__(self) -> str:
+        known = "..." if traced(self.noise) else f"{self.noise.seed_number}, hurst={self.hurst:g}, steps={self.grid}"
+        return f"FractionalBrownian({known})"
+
+    @property
+    def grid(self) -> int:
+        """N."""
+        return len(self.root) // 2
+
+    @property
+    def normal_path(self) -> Wiener:
+        return self.noise
+
+    def check(self, *, channels, h, steps, trajectories):
+        if not 0 <= steps <= self.grid:
+            raise DomainError(f"The path has steps 0 to {self.grid}, but the run asks for step {steps}. FractionalBrownian(..., steps=N) needs more.")
+
+    @property
+    def per(self) -> int:
+        return self.grid
+
+    def draw(self, trajectory, step, channels, h, dtype=float, clipped=None):
+        """The whole path, in one product with a matrix."""
+        if clipped not in (None, channels):
+            steps = jnp.arange(self.grid, dtype=jnp.uint32)
+            return jax.vmap(lambda k: self.increment(trajectory, (k, jnp.zeros_like(k)), channels, h, dtype, clipped=clipped))(steps)
+        place = np.arange(self.grid)[:, None] - np.arange(2 * self.grid)[None, :]
+        matrix = self.root[place % (2 * self.grid)].astype(dtype)
+        zeta = each(lambda i: self._zeta(trajectory, i, dtype), jnp.arange(channels, dtype=jnp.uint32))
+        return jnp.asarray(h, dtype) ** jnp.asarray(self.hurst, dtype) * (matrix @ zeta.T)
+
+    def _zeta(self, trajectory, channel, dtype) -> Float[Array, " twice"]:
+        """The normals of one channel."""
+        return each(lambda j: self.noise.normal(trajectory, (j, jnp.zeros_like(j)), channel, dtype), jnp.arange(2 * self.grid, dtype=jnp.uint32))
+
+    def change(self, trajectory, step, channel, h):
+        dtype = jnp.result_type(h)
+        zeta = self._zeta(trajectory, channel, dtype)
+        # Row k of C is the root turned by k: C_kj = c_{|k−j|}, and c is even.
+        twice = jnp.concatenate([self.root, self.root]).astype(dtype)
+        begin = np.uint32(2 * self.grid) - step[0] % np.uint32(2 * self.grid)
+        row = _window(twice, begin, 2 * self.grid)
+        return h ** jnp.asarray(self.hurst, dtype) * (row @ zeta)
+
+
+def _window(values: Float[Array, " many"], begin, length: int) -> Float[Array, " few"]:
+    return jax.lax.dynamic_slice(values, (begin.astype(jnp.int32),), (length,))

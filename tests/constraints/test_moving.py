@@ -1,0 +1,112 @@
+"""Surfaces g(q, t) = 0 that move: the motion stays on them, with G v + ∂g/∂t = 0, and the ledger holds the work that they do."""
+
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bismut as bm
+from bismut.errors import BismutError, DomainError
+from bismut.findings import symplectic_defect
+from bismut.mechanics.constraint import rate
+
+RATE, LIFT, T = 3.0, 0.3, 2.0
+START = np.array([0.6, -0.8])
+
+
+def height(t):
+    """Of the pivot."""
+    return LIFT * jnp.sin(RATE * t)
+
+
+def shaken() -> bm.System:
+    """A pendulum in the plane, of length 1, whose pivot goes up and down; gusts blow from the side."""
+    return bm.mechanical(
+        bm.Euclidean(2),
+        potential=lambda x: x[1],
+        noise=lambda x: 0.2 * x[:1],
+        constraint=lambda x, t: jnp.array([x[0] ** 2 + (x[1] - height(t)) ** 2 - 1.0]),
+    )
+
+
+def reduced() -> bm.System:
+    """The same with the angle as coordinate: x = (sin θ, height − cos θ)."""
+
+    def place(q, t):
+        return jnp.array([jnp.sin(q[0]), height(t) - jnp.cos(q[0])])
+
+    def lagrangian(q, v, t):
+        _, velocity = jax.jvp(place, (q, t), (v, jnp.ones_like(t)))
+        return 0.5 * velocity @ velocity - place(q, t)[1]
+
+    return bm.System(bm.Euclidean(1), lagrangian, lambda q: 0.2 * jnp.sin(q))
+
+
+@cache
+def run(n: int, noise: bool = True) -> bm.Trajectory:
+    """A whole trajectory of n steps up to T, with its books; always one Brownian path."""
+    scheme = bm.Verlet(shaken())
+    # Along with the pivot: v = (0, ḣ) satisfies G v + ∂g/∂t = 0.
+    start = scheme.start(jnp.asarray(START), velocity=jnp.array([0.0, LIFT * RATE]), ledger=True)
+    fine = np.asarray(bm.Wiener(2).increments(0, 256, 1, T / 256)) * noise
+    return bm.trajectory(scheme, start, step=T / n, steps=n, path=bm.Recorded(fine.reshape(n, 256 // n, 1).sum(1)))
+
+
+def test_the_motion_stays_on_the_moving_surface():
+    found, system = run(64), shaken()
+    held = jax.jit(jax.vmap(lambda s, t: (system.constraint(s.q, t), rate(system, s.q, system.velocity(s.q, s.p), t))))
+    off, leaving = held(found.states, found.times)
+    assert float(jnp.abs(off).max()) < 1e-13
+    assert float(jnp.abs(leaving).max()) < 1e-12
+    assert float(jnp.abs(system.constraint(found.q[-1], 0.0)).max()) > 0.01
+
+
+def test_it_is_the_motion_of_the_angle():
+    """Without noise, against the Lagrangian of the angle with 1024 steps: of second order, within 10 %."""
+    scheme = bm.Midpoint(reduced())
+    theta = float(np.arctan2(START[0], -START[1]))
+    still = bm.Recorded(np.zeros((1024, 1)))
+    exact = bm.trajectory(scheme, scheme.start(jnp.array([theta]), velocity=jnp.array([0.0])), step=T / 1024, steps=1024, path=still)
+    error = []
+    for n in (64, 128):
+        end = np.asarray(run(n, noise=False).final.q)
+        error.append(abs(np.arctan2(end[0], float(height(T)) - end[1]) - float(exact.final.q[0])))
+    assert error[0] < 0.01
+    assert error[0] / error[1] == pytest.approx(4.0, rel=0.1)
+
+
+def test_the_ledger_holds_the_work_of_the_surface():
+    """ΔH = work + error, and the error of the books falls as h² without noise, so that the work is what the pivot did: not what is left over."""
+    found = {n: run(n, noise=False) for n in (64, 128)}
+    energy = lambda r: shaken().energy(r.final) - shaken().energy(jax.tree.map(lambda leaf: leaf[0], r.states))
+    for r in found.values():
+        assert float(r.final.ledger.work + r.final.ledger.error) == pytest.approx(float(energy(r)), abs=1e-12)
+        assert abs(float(r.final.ledger.work)) > 0.1
+    coarse, fine = (abs(float(r.final.ledger.error)) for r in found.values())
+    assert coarse < 0.01
+    assert coarse / fine == pytest.approx(4.0, rel=0.25)
+
+
+def test_steps_are_symplectic_from_surface_to_surface():
+    scheme = bm.Verlet(shaken())
+    start = scheme.start(jnp.asarray(START), velocity=jnp.array([0.0, LIFT * RATE]))
+    assert float(jax.jit(lambda z: symplectic_defect(scheme, z, 0.1, jnp.array([0.5])))(start)) < 1e-12
+
+
+def test_the_start_is_checked_at_its_time():
+    scheme = bm.Verlet(shaken())
+    with pytest.raises(DomainError, match="leads off"):
+        scheme.start(jnp.asarray(START), velocity=jnp.zeros(2))
+    late = scheme.start(jnp.array([0.6, float(height(0.4)) - 0.8]), velocity=jnp.zeros(2), t=0.4, project=True)
+    assert bm.trajectory(scheme, late, step=0.01, steps=5, t0=0.4).outcome.ok
+    with pytest.raises(DomainError, match="off the constraints"):
+        bm.trajectory(scheme, late, step=0.01, steps=5)
+
+
+def test_refusals():
+    with pytest.raises(BismutError, match="constraint moves"):
+        bm.Langevin(shaken(), temperature=1.0, friction=0.5)
+    with pytest.raises(BismutError, match="surface at rest"):
+        bm.Verlet(shaken()).start(jnp.asarray(START), temperature=1.0)

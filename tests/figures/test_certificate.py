@@ -1,0 +1,47 @@
+"""A report on one page, from its JSON alone."""
+
+import numpy as np
+import pytest
+
+from bismut.findings import Finding, Report, Verdict
+from bismut.findings.chance import distribution, judged
+from bismut.findings.equilibrium import temperatures
+
+
+@pytest.fixture
+def report() -> Report:
+    rng = np.random.default_rng(0)
+    findings = [
+        Finding("symplectic defect", 1e-15, 3e-11, Verdict.passed, "max |TᵀΩT − Ω| of one step"),
+        Finding("order", 2.0, 1.75, Verdict.passed, "slope", group="accuracy", data={"steps": [0.1, 0.05], "errors": [1e-2, 2.5e-3], "order": 2}),
+        Finding("energy drift", 0.01, 0.25, Verdict.passed, "drift", data={"time": [0, 1, 2], "energy": [[0.0, 0.1, 0.0]]}),
+        *temperatures(rng.chisquare(1, size=(8, 500, 2)), ["rotation 1", "rotation 2"], 0.02),
+        *distribution(rng.gamma(1.0, size=500), 1.0, 0.02, "equilibrium"),
+    ]
+    return Report("BAOAB", 0.01, judged(findings), 1e-3, 0, 1.0)
+
+
+def test_the_page_has_a_panel_for_each_kind(report, tmp_path):
+    again = Report.from_json(report.to_json())
+    figure = again.figure(tmp_path / "deep" / "report.png")
+    assert (tmp_path / "deep" / "report.png").stat().st_size > 10_000
+    titles = {axes.get_title() for axes in figure.axes}
+    assert len(titles) == 6  # the list of verdicts has none
+    assert any("temperatures" in title for title in titles)
+
+
+def test_json_keeps_what_was_found(report):
+    again = Report.from_json(report.to_json())
+    assert again.verdict == report.verdict
+    assert [f.law for f in again.findings] == [f.law for f in report.findings]
+    assert again["temperature"].measured == report["temperature"].measured
+    assert len(report.short()) == 3
+
+
+def test_a_terminal_gets_a_table(report):
+    from rich.console import Console
+
+    console = Console(width=200, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115
+    console.print(report)
+    told = console.export_text()
+    assert all(finding.law in told for finding in report.findings)

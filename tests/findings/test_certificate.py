@@ -1,0 +1,47 @@
+"""A run leaves a certificate, at a twentieth of its time: what it was too short to pay for is said, and never passed."""
+
+import json
+
+import jax.numpy as jnp
+import pytest
+
+import bismut as bm
+from bismut.findings import Report, certify
+from bismut.findings.certificate import SHARE
+
+KT = 0.7
+
+
+@pytest.fixture(scope="module")
+def result():
+    system = bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 3.0], potential=lambda R: R[2, 2])
+    scheme = bm.Langevin(system, KT, rate=1.0)
+    return bm.simulate(scheme, scheme.start(jnp.eye(3), temperature=KT), step=0.05, steps=400, trajectories=3000, seed=2, certify=True)
+
+
+def test_a_short_run_says_what_it_did_not_pay_for(result):
+    found = result.certificate
+    assert isinstance(found, Report)
+    assert (found["failures"].held, found["stays on the space"].held) == (True, True)
+    assert {finding.law for finding in found.unmeasured} >= {"structure", "integrity"}
+    assert all("bismut verify" in finding.words for finding in found.unmeasured)
+
+
+def test_a_longer_run_pays_for_temperatures(result):
+    """As if it had taken 30 s: the last states are judged, the structure is not."""
+    found = certify(result, 30.0, tolerance=0.2)
+    assert not found.failed
+    for axis in (1, 2, 3):
+        assert abs(found[f"temperature, rotation {axis}"].measured - 1) < 5 * found[f"temperature, rotation {axis}"].error
+    assert found["kinetic energy (KS)"].samples == 3000
+    assert "structure" in {finding.law for finding in found.unmeasured}
+    assert SHARE == 0.05
+
+
+def test_it_lies_in_the_folder(tmp_path):
+    scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q))
+    start = scheme.start(jnp.ones(1), velocity=jnp.zeros(1))
+    bm.simulate(scheme, start, step=0.05, steps=20, trajectories=3, seed=2, store=tmp_path / "run", certify=True)
+    told = json.loads((tmp_path / "run" / "certificate.json").read_text(encoding="utf-8"))
+    assert told["schema"] == "bismut.certificate/1"
+    assert told["verdict"] == "pass"
