@@ -79,7 +79,7 @@ MEMBERS = {
     "Action": "start adjoint space title",
     "Trajectory": "q p final outcome",
     "Body": "inertia principal given",
-    "View": "html save",
+    "View": "save",
 }
 
 
