@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,17 @@ KINDS: dict[str, Callable[[int], Any]] = {"threads": bm.Threads, "processes": bm
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.workers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--constants", action="store_true", help="no runs, only the constants")
     parser.add_argument("--json", type=Path, default=Path("output") / "workers.json")
     asked = parser.parse_args()
     rounds, seconds = (3, 4.0) if asked.quick else (5, 10.0)
     found: dict[str, Any] = {"cores": os.cpu_count(), "load": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d")}
     found["constants"] = constants()
-    for name, value in found["constants"].items():
-        print(f"  {name:44} {value:10.4g}", flush=True)
+    print(f"  {'':44} {'clock':>10} {'processor':>10}")
+    for name, (clock, processor) in found["constants"].items():
+        print(f"  {name:44} {clock:10.4g} {processor:10.4g}", flush=True)
+    if asked.constants:
+        return
     run = _run(seconds)
     print(f"\nheavy top, {run.blocks} blocks of {run.size}, {run.steps} steps; load {found['load']:.1f} on {found['cores']} cores")
     for kind, make in KINDS.items():
@@ -80,7 +85,7 @@ def efficiency(make: Callable[[int], Any], run: Any, rounds: int) -> dict[str, f
         with ExitStack() as stack:
             executor = _entered(stack, make(n))
             carry_out(run, executor=executor, progress=False)  # begun and compiled
-            found.append([_timed(run, executor) for _ in range(rounds)])
+            found.append([_spent(partial(carry_out, run, executor=executor, progress=False), 1) for _ in range(rounds)])
     pairs = list(zip(*found, strict=True))
     clock, effort = (statistics.median(one[i] / two[i] for one, two in pairs) for i in (0, 1))
     best = [min(pair[n][0] for pair in pairs) for n in (0, 1)]
@@ -99,40 +104,27 @@ def _entered(stack: ExitStack, executor: Any) -> Any:
     return stack.enter_context(executor) if hasattr(executor, "__enter__") else executor
 
 
-def _timed(run: Any, executor: Any) -> tuple[float, float]:
-    """Seconds by the clock, and of processor time of this process and all that it began."""
-    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    spent = lambda: sum(sum(process.cpu_times()[:2]) for process in processes)
-    before, clock = spent(), time.perf_counter()
-    carry_out(run, executor=executor, progress=False)
-    return time.perf_counter() - clock, spent() - before
-
-
-def constants() -> dict[str, float]:
-    """What the model is made of."""
+def constants() -> dict[str, tuple[float, float]]:
+    """What the model is made of: bytes, or seconds by the clock and of processor time of all processes."""
     run = _run(0.0, steps=100)
     work = Work(run, keeps=False, ends=False, turn=45.0)
-    found: dict[str, float] = {"request, bytes": len(packed(work))}
-    clock = time.perf_counter()
-    work.open()
-    found["compile, s"] = time.perf_counter() - clock
-    journal = Memory()
+    found = {"request, bytes": (len(packed(work)),) * 2, "compile": _spent(work.open, 1)}
+    journal, again = Memory(), Memory()
     carry_out(run, executor=bm.Threads(1), journal=journal, progress=False)
-    result = journal.blocks[0, 0]
-    found["result of a block, bytes"] = len(pickle.dumps(result, 5))
-    again = Memory()
-    again.blocks = journal.blocks
-    found["merge a block, s"] = _each(lambda: carry_out(run, executor=bm.Threads(1), journal=again, progress=False)) / run.blocks
+    again.blocks, result = journal.blocks, journal.blocks[0, 0]
+    found["result of a block, bytes"] = (len(pickle.dumps(result, 5)),) * 2
+    found["merge a block"] = _spent(lambda: carry_out(run, executor=bm.Threads(1), journal=again, progress=False), 5, run.blocks)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder, claim(Path(folder) / "run") as stored:
         arrays = block_arrays(run, result)
-        found["commit a block, s"] = _each(lambda: stored.commit(0, 0, arrays), 20)
+        found["commit a block"] = _spent(lambda: stored.commit(0, 0, arrays), 20)
     for kind in ("processes", "dask"):
-        clock = time.perf_counter()
+        with ExitStack() as stack:
+            begin = lambda kind=kind, stack=stack: list(stack.enter_context(KINDS[kind](1)).each(_light, range(1), Line()))
+            found[f"{kind}: begin a worker and import JAX"] = _spent(begin, 1)
         with KINDS[kind](1) as executor:
-            found[f"{kind}: begin a worker, s"] = _each(lambda executor=executor: list(executor.each(_nothing, range(1), Line())), 1) + (
-                time.perf_counter() - clock if kind == "dask" else 0.0
-            )
-            found[f"{kind}: hand over a block, s"] = _each(lambda executor=executor: list(executor.each(_nothing, range(200), Line())), 3) / 200
+            several = lambda executor=executor: list(executor.each(_nothing, range(200), Line()))
+            several()
+            found[f"{kind}: hand over a block"] = _spent(several, 2, 200)
     return found
 
 
@@ -140,11 +132,23 @@ def _nothing(job: int, line: Line) -> int:
     return job
 
 
-def _each(call: Callable[[], Any], times: int = 5) -> float:
-    clock = time.perf_counter()
+def _light(job: int, line: Line) -> int:
+    import bismut.public  # as the first block does
+
+    return len(bismut.public.__all__)
+
+
+def _spent(call: Callable[[], Any], times: int, parts: int = 1) -> tuple[float, float]:
+    """Seconds of the clock and of processor time that a call takes, over so many parts; processes that it begins are counted from their beginning."""
+    before, clock = _processor(), time.perf_counter()
     for _ in range(times):
         call()
-    return (time.perf_counter() - clock) / times
+    return (time.perf_counter() - clock) / times / parts, (_processor() - before) / times / parts
+
+
+def _processor() -> float:
+    """Processor time of this process and of all that it began."""
+    return sum(sum(process.cpu_times()[:2]) for process in [psutil.Process(), *psutil.Process().children(recursive=True)])
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ def test_what_is_missing_damaged_or_of_another_run_is_named(bismut, tmp_path):
     assert "is complete: nothing is computed" in part("2:3").stdout
     assert "so blocks 6:9 are none" in part("6:9").stdout
     assert part("0:2").exit_code == 0
+    assert "blocks 2:3: complete" in bismut("info", "run").stdout
     refused = bismut("merge", "run")
     assert refused.exit_code == 2
     assert "lacks blocks 3:6 of 6" in refused.stderr

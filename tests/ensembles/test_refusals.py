@@ -65,6 +65,10 @@ def test_start_is_refused(scheme, arguments, error, words):
         scheme.start(arguments.pop("q"), **arguments)
 
 
+def _path(path):
+    return checks.chosen_path(None, path, bm.VariationalEuler(bm.mechanical(bm.Euclidean(1))), step=0.1, steps=1, trajectories=1)
+
+
 @pytest.mark.parametrize(
     ("check", "words"),
     [
@@ -73,8 +77,8 @@ def test_start_is_refused(scheme, arguments, error, words):
         (lambda: checks.check_tables({3: bm.energy}, None, None), "An observer cannot be called 3"),
         (lambda: checks.check_tables(None, 0.1, None), "until must be a dictionary"),
         (lambda: checks.check_tables(None, None, [1.0, 2.0]), "sweep must be a dictionary"),
-        (lambda: checks.chosen_path(None, 7), "path must be a Wiener path .* but int came. A number is given as seed="),
-        (lambda: checks.chosen_path(None, jax.random.key(0)), "path must be a Wiener path"),
+        (lambda: _path(7), r"path must be a path such as .* but int came\. A number is given as seed="),
+        (lambda: _path(jax.random.key(0)), "path must be a path such as"),
         (lambda: checks.check_time("now"), "t0 must be one finite number, .* but 'now' came"),
         (lambda: checks.check_time(np.zeros(2)), "t0 must be one finite number"),
     ],

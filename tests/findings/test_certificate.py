@@ -45,3 +45,15 @@ def test_it_lies_in_the_folder(tmp_path):
     told = json.loads((tmp_path / "run" / "certificate.json").read_text(encoding="utf-8"))
     assert told["schema"] == "bismut.certificate/1"
     assert told["verdict"] == "pass"
+
+
+def test_a_certificate_never_costs_a_result(result, monkeypatch):
+    """Whatever goes wrong while it is made is said in it."""
+
+    def broken(*_):
+        raise ZeroDivisionError("of the user's")
+
+    monkeypatch.setattr("bismut.findings.certificate._thermal", broken)
+    found = certify(result, 30.0)
+    assert "ZeroDivisionError: of the user's" in found["temperature"].words
+    assert not found["temperature"].known

@@ -18,7 +18,7 @@ from bismut.mechanics import State
 KT, H, COPIES = 0.8, 0.9, 40_000
 
 
-@pytest.mark.parametrize("splitting", [bm.OBABO, bm.BAOAB, bm.ABOBA], ids=str)
+@pytest.mark.parametrize("splitting", [bm.OBABO, bm.BAOAB, pytest.param(bm.ABOBA, marks=pytest.mark.slow)], ids=str)
 def test_the_oscillator(splitting):
     rng = np.random.default_rng(5)
     exact = State(jnp.asarray(np.sqrt(KT) * rng.normal(size=(COPIES, 1))), jnp.asarray(np.sqrt(KT) * rng.normal(size=(COPIES, 1))))

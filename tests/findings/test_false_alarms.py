@@ -40,6 +40,7 @@ def reports():
     return judge
 
 
+@pytest.mark.slow
 def test_the_stated_rate_is_kept(reports):
     alarms = lambda rate: sum(any(f.verdict.value == "fail" for f in reports(i, rate)) for i in range(REPORTS))
     at_five, at_stated = alarms(0.05), alarms(1e-3)
@@ -48,6 +49,7 @@ def test_the_stated_rate_is_kept(reports):
     assert at_stated <= stats.binom.isf(1e-3, REPORTS, 1e-3)
 
 
+@pytest.mark.slow
 def test_every_kind_of_finding_alone(reports):
     """Without the help of Holm's rule: the alarms of each law are below 5 % in at most as many reports as chance allows (1e−4 each)."""
     count: dict[str, int] = {}
@@ -67,6 +69,7 @@ def test_the_tail_of_anderson_and_darling():
         assert anderson_tail(A2) < 1.2 * level
 
 
+@pytest.mark.slow
 def test_undecided_is_what_small_samples_are(reports):
     """With 128 trajectories nothing within 2 % can be told; nothing passes that was not shown."""
     laws = {f.law: f.verdict.value for f in reports(0, 1e-3, 0.002)}

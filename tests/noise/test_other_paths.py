@@ -59,7 +59,9 @@ def test_a_path_drives_everything_alike(name):
     one = bm.trajectory(scheme(), start(), step=H, steps=20, path=path, trajectory=5)
     np.testing.assert_array_equal(np.asarray(one.final.q), run.final.q[5])
     cut = bm.State(one.q[7], one.p[7])
-    np.testing.assert_array_equal(bm.trajectory(scheme(), cut, step=H, steps=13, path=path.shift(7), trajectory=5).final.q, one.final.q)
+    gone_on = bm.trajectory(scheme(), cut, step=H, steps=13, path=path.shift(7), trajectory=5)
+    # A fractional path is a product with a matrix, and seen from another step on a sum by itself: equal to round-off.
+    np.testing.assert_allclose(gone_on.final.q, one.final.q, rtol=0, atol=1e-14 if name == "fractional" else 0)
     mean = bm.average(lambda s: s.q, scheme(), start(), step=H, steps=20, trajectories=8, path=path)
     np.testing.assert_allclose(mean, run.final.q.mean(0), rtol=0, atol=1e-12)
     replay = bm.Recorded(increments(name)[:20, 5])

@@ -39,7 +39,7 @@ class Discrete(Action):
         S_d: Callable,
         *,
         channels: int | None = None,
-        forces: tuple[Callable, Callable] | None = None,
+        forces: Any = None,
         system: System | None = None,
         retraction: str | None = None,
         precision: str | None = None,

@@ -19,8 +19,16 @@ def info(
     """
     import tomllib
 
-    from bismut.store import open_run, read_run, verify_data
+    from bismut.store import open_run, parts_of, read_run, verify_data
+    from bismut.store.manifest import MANIFEST
 
+    if not (run / MANIFEST).is_file() and (parts := parts_of(run)):
+        if as_json:
+            print_json({"folder": run, "parts": {part.folder.name: {"state": part.state, "blocks": len(part.blocks)} for part in parts}})
+        else:
+            print(f"{run}: parts of a run, which `bismut merge {run}` puts together")
+            print("\n".join(f"  blocks {part.folder.name.replace('-', ':')}: {part}" for part in parts))
+        return
     if "statistics" not in open_run(run).parts:
         stored = open_run(run)
         if as_json:

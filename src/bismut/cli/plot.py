@@ -24,6 +24,7 @@ def plot(
     bismut plot top --list
     bismut plot top energy paths-sphere --format svg
     """
+    import sys
     from functools import partial
 
     from bismut.errors import BismutError, nearest
@@ -33,6 +34,8 @@ def plot(
     from bismut.store import read_run
 
     found = read_run(run)
+    if found.stored.state != "complete":
+        print(f"bismut: {run} is not complete: {found.stored}.", file=sys.stderr)
     known = pictures(found.statistics, found.provenance["run"], found.provenance.get("labels", {}))
     if found.certificate is not None:
         report = found.certificate

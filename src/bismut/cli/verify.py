@@ -142,12 +142,12 @@ def _everything(page: Path, budget: str, quick: bool, own: bool, as_json: bool) 
 
     from bismut.cli.runs.measured import catalogue, page_of
 
+    page.parent.mkdir(parents=True, exist_ok=True)
     reports = {}
     for name, report in catalogue(budget="0" if quick else budget, order=not quick, own=own):
         reports[name] = report
         print(f"{report.verdict.value:10} {name}: {report.headline}", file=sys.stderr if as_json else sys.stdout, flush=True)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(page_of(reports), encoding="utf-8")
+        page.write_text(page_of(reports), encoding="utf-8")  # after each, so that nothing measured is lost
     if as_json:
         print_json({name: report.as_json() for name, report in reports.items()})
     else:

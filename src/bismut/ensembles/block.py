@@ -196,8 +196,8 @@ class _Walk:
         return batch
 
     def _take(self, batch: Batch, rows: list, steps: list[range]) -> None:
-        failed = self._failed(batch)
-        relative = failed - self.first if (failed != _NEVER).any() else None
+        lost = (batch.failed >= 0).any() or self.gone.any()
+        relative = self._failed(batch) - self.first if lost else None
         for desk, row, when in zip(self.desks, rows, steps, strict=True):
             if len(when):
                 desk.take(row, when, relative)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
+from jax.extend.core import get_opaque_trace_state
 
 from bismut.engines.choice import MODES
 from bismut.engines.engine import Program
@@ -28,6 +29,7 @@ from bismut.ensembles.task import Chosen, chosen, known, numbers_of, program
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.mechanics import Maxwell, Scheme, State
 from bismut.noise import Path
+from bismut.tracing import traced
 
 _FEW = 32  # blocks up to which their number is made to fit
 
@@ -210,7 +212,12 @@ def request(
     return made
 
 
+_PLAIN = get_opaque_trace_state()
+
+
 def _check_untraced(*values: Any) -> None:
+    if get_opaque_trace_state() == _PLAIN and not traced(values):
+        return
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((values, jnp.zeros(()) + 0))):
         raise BismutError(
             "simulate cannot run inside jax.jit, vmap or grad: it looks at numbers while it runs. bm.average is a mean over trajectories that JAX "

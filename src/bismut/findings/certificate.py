@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.blame import why
 from bismut.ensembles import Result
 from bismut.ensembles.checks import one_start
 from bismut.findings.along import along, one_step, short_path
@@ -59,7 +60,10 @@ def certify(result: Result, seconds: float, tolerance: float = 0.02) -> Report:
             findings.extend(not_measured(name, f"a twentieth of {seconds:.1f} s does not pay for it; {again}") for name in names)
         else:
             clock = time.monotonic()
-            findings.extend(measure())
+            try:
+                findings.extend(measure())
+            except Exception as problem:  # of the user's functions, at places where the run never was: its results are kept all the same
+                findings.extend(not_measured(name, f"{type(problem).__name__}: {why(problem)}") for name in names)
             left -= time.monotonic() - clock
 
     first = cache(lambda: _first(request))
@@ -104,9 +108,9 @@ def _on_space(scheme: Scheme, result: Result) -> list[Finding]:
 
 
 def _thermal(scheme: Scheme, state: State, result: Result, tolerance: float) -> list[Finding]:
-    bath, why = bath_of(scheme, state, result.request.step)
+    bath, reason = bath_of(scheme, state, result.request.step)
     if bath is None:
-        return [not_measured("temperature", why)] if why else []
+        return [not_measured("temperature", reason)] if reason else []
     passed = result.steps_done * result.request.step * bath.rate
     if passed < _SETTLED:
         return [not_measured("temperature", f"the run lasted {passed:.2g} relaxation times of the momenta; {_SETTLED:g} are wanted")]

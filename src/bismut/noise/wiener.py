@@ -177,7 +177,7 @@ def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, st
     return jnp.moveaxis(each(four, jnp.arange(channels, dtype=jnp.uint32)), 1, 0)
 
 
-def pick(block: Float[Array, "four m ..."], position) -> Float[Array, "m ..."]:
+def pick(block: Float[Array, "four ..."], position) -> Float[Array, "..."]:
     """The normals at one of the four positions of a block."""
     first, second, third, fourth = block
     return jnp.where(position < 2, jnp.where(position == 0, first, second), jnp.where(position == 2, third, fourth))

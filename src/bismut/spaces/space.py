@@ -12,6 +12,7 @@ Points, velocities and momenta are plain arrays or tuples of arrays. A space is 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -183,7 +184,7 @@ class Space:
 
     def check(self, q: Point, name: str = "q") -> tuple[int, ...]:
         """Raise unless q is a point, or a batch of points along leading axes; return the shape of the batch."""
-        want = jax.eval_shape(self.origin).shape
+        want = _shapes(self)[0].shape
         shape = np.shape(q)
         if shape[len(shape) - len(want) :] != want:
             advice = self.hint(shape)
@@ -204,7 +205,7 @@ class Space:
 
     def check_velocity(self, v: Velocity, name: str = "velocity") -> tuple[int, ...]:
         """Raise unless v has the structure and shape of a velocity (or a batch); return the shape of the batch."""
-        want, structure = jax.tree.flatten(jax.eval_shape(self.zero))
+        want, structure = jax.tree.flatten(_shapes(self)[1])
         if jax.tree.structure(v) != structure:
             shapes = tuple(leaf.shape for leaf in want)
             raise ShapeError(f"{name} is {_describe(v)}, but on {self} it is a tuple of arrays of shapes {shapes}.")
@@ -318,3 +319,9 @@ def _describe(value) -> str:
 
 def _excerpt(value: np.ndarray) -> str:
     return np.array2string(value, precision=4, threshold=12, separator=", ").replace("\n", "")
+
+
+@lru_cache(maxsize=256)
+def _shapes(space: Space) -> tuple[Any, Any]:
+    """Of a point and of a velocity; tracing takes longer than many a run."""
+    return jax.eval_shape(lambda: (space.origin(), space.zero()))

@@ -13,6 +13,7 @@ import math
 import re
 import struct
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -62,7 +63,7 @@ def _encode_array(array: Labelled, at: str) -> Iterator[tuple[str, bytes]]:
     if kind not in (*NUMBERS, TEXT):
         raise StoreError(f"{at[:-1]} is an array of {values.dtype}; numbers, truth values and text can be stored.")
     chunks = _chunks(values.shape, max(1, values.dtype.itemsize))
-    yield at + METADATA, _json(describe(values.shape, kind, chunks, array.axes))
+    yield at + METADATA, _described(values.shape, kind, chunks, tuple(array.axes))
     for key, box in boxes(values.shape, chunks):
         part = np.asarray(values[box])
         if part.shape != chunks:  # the last chunk of an axis is as long as the others
@@ -87,6 +88,12 @@ def boxes(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[tuple[str
     """Keys of chunks, and where in the array each lies."""
     for index in product(*(range(-(-n // c)) for n, c in zip(shape, chunks, strict=True))):
         yield "/".join(("c", *map(str, index))), tuple(slice(i * c, min(n, (i + 1) * c)) for i, c, n in zip(index, chunks, shape, strict=True))
+
+
+@lru_cache(4096)
+def _described(shape: tuple[int, ...], kind: str, chunks: tuple[int, ...], axes: tuple[str, ...]) -> bytes:
+    """The same for every block of a run."""
+    return _json(describe(shape, kind, chunks, axes))
 
 
 def describe(shape: tuple[int, ...], kind: str, chunks: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, Any]:

@@ -73,7 +73,8 @@ def _of_folder(folder: Path, system: System | Entry | None) -> list[Motion]:
         system = system.system((run.provenance.get("model") or {}).get("parameters"))
     elif system is None and isinstance(named, dict) and not run.provenance.get("model"):
         one = entry(named["name"])
-        system, picture = one.system(named.get("parameters")), one.picture
+        parameters = {name: None if value == "none" else value for name, value in named.get("parameters", {}).items()}  # TOML has no null
+        system, picture = one.system(parameters), one.picture
     groups = {str(name): group.to_dataset() for name, group in run.statistics.children.items()}
     return _of_groups(groups, system, picture, run.provenance["run"].get("sweep"), str(folder))
 

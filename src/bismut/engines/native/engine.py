@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from math import prod
 from typing import Any, NamedTuple
 
 import jax
@@ -101,16 +102,20 @@ class NativeProgram:
         machine = Machine(written.text)
         self._functions = {name: (machine.function(name, ctypes.c_void_p), *needs) for name, needs in written.needs.items()}
         self._state_tree = jax.tree.structure(task.example)
+        self._numbers: tuple[Any, list] = (None, [])  # those of the last call, as NumPy arrays
 
     # Calls.
 
     def _call(self, name: str, course: Course, numbers: Any, n: int, *entries: Any) -> None:
         """Entries are whole numbers or arrays, in the order of the table."""
         function, size, count = self._functions[name]
-        leaves = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
+        known = self._numbers
+        if known[0] is not numbers:
+            plain = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
+            known = self._numbers = numbers, plain
         real = lambda x: np.array([x], self.dtype)
         workspace = _room((size,), np.uint8)
-        held = [workspace, n // self.width, n, real(course.h), real(course.t0), *leaves, *entries]
+        held = [workspace, n // self.width, n, real(course.h), real(course.t0), *known[1], *entries]
         table = np.array([_entry(x) for x in held], np.int64)
         assert len(table) == count, f"the table of {name} has {count} entries, {len(table)} came"
         function(table.ctypes.data)
@@ -196,7 +201,7 @@ def _columns(avals, n: int) -> list[np.ndarray]:
 
 def _room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An array that begins where a line of the cache does, so that a vector lies in one line."""
-    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size = prod(shape) * np.dtype(dtype).itemsize
     raw = np.empty(size + LINE, np.uint8)
     first = -raw.ctypes.data % LINE
     return raw[first : first + size].view(dtype).reshape(shape)

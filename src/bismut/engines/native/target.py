@@ -24,6 +24,7 @@ def features() -> dict[str, bool]:
     return {name: bool(known.get(name, False)) for name in ("fma", "avx2", "avx512f", "neon")}
 
 
+@cache
 def processor() -> str:
     """What machine code is made for: part of where a run's numbers come from."""
     has = [name for name, there in features().items() if there]

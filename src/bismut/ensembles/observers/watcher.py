@@ -78,6 +78,9 @@ class Watcher(eqx.Module):
     def __repr__(self) -> str:
         return settings(self)
 
+    def __getattribute__(self, name: str) -> Any:
+        return object.__getattribute__(self, name)  # equinox would make a tree of every method that is called, 50 µs each
+
     @property
     def records(self) -> bool:
         """Whether it looks at the last step whatever its stride."""
