@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from benchmarks.timing import Ready, timed
+from benchmarks.timing import BOX_CUTOFF, BOX_SPACING, Ready, timed
 
 jax.config.update("jax_enable_x64", True)
 
@@ -66,6 +66,16 @@ def dipoles(count: int) -> tuple:
     return scheme, scheme.start((lattice(count), np.tile(np.eye(3), (count, 1, 1))), temperature=1.0), 0.005
 
 
+def box(count: int) -> tuple:
+    """The same in a periodic box, with a cutoff: one trajectory of many bodies, near ones from a cell list."""
+    side = BOX_SPACING * np.ceil(count ** (1 / 3))
+    potential = bm.dipoles(jnp.array([0.0, 0.0, 1.0]), cutoff=BOX_CUTOFF) + bm.soft_spheres(strength=10.0, cutoff=BOX_CUTOFF)
+    inertia = np.tile([1.0, 1.5, 2.0], (count, 1))
+    system = bm.rigid_bodies(mass=np.ones(count), inertia=inertia, potential=potential, box=bm.Box((side, side, side)))
+    scheme = bm.Langevin(system, temperature=1.0, friction=1.0, splitting=bm.OBABO)
+    return scheme, scheme.start((lattice(count, BOX_SPACING), np.tile(np.eye(3), (count, 1, 1))), temperature=1.0), 0.005
+
+
 def points(count: int) -> tuple:
     """Points with a pair energy of one's own, U = Σ_{i<j} exp(−r)/r + r⁻¹²."""
 
@@ -78,13 +88,13 @@ def points(count: int) -> tuple:
     return scheme, scheme.start(lattice(count), temperature=1.0), 0.005
 
 
-def lattice(count: int) -> np.ndarray:
+def lattice(count: int, spacing: float = 1.5) -> np.ndarray:
     side = int(np.ceil(count ** (1 / 3)))
-    return 1.5 * np.stack(np.unravel_index(np.arange(count), (side,) * 3), -1).astype(float)
+    return spacing * np.stack(np.unravel_index(np.arange(count), (side,) * 3), -1).astype(float)
 
 
 SINGLE = {"euler": euler, "baoab": baoab, "bodies": bodies, "bodies, Verlet": bodies_verlet, "top": top}
-MANY = {"dipoles": dipoles, "points": points}
+MANY = {"dipoles": dipoles, "box": box, "points": points}
 
 # At every step, of the last component of the momentum.
 OBSERVERS = {

@@ -40,6 +40,10 @@ def _dipoles(count: int) -> Goal:
     )
 
 
+def _box(count: int) -> tuple[tuple[str, int], ...]:
+    return ("count", count), ("trajectories", 1)
+
+
 def _observers(words: str, name: str) -> Goal:
     """Bare against observed: how much longer the same run takes."""
     watched = {word: (word,) for word in ("time average", "autocorrelation", "histogram")}
@@ -57,6 +61,8 @@ GOALS = (
     Goal("free rigid bodies, Verlet, one core", Side("bismut bodies, Verlet"), (("LAMMPS", Side("LAMMPS ellipsoids"), 2.0),)),
     Goal("free rigid bodies, BAOAB", Side("bismut bodies", 2), (("jax-md", Side("jax-md", 2), 12.0),)),
     *(_dipoles(count) for count in (8, 32, 128, 512)),
+    Goal("a box of 4000 dipoles, one core", Side("bismut box", 1, _box(4000)), (("LAMMPS", Side("LAMMPS box", 1, (("count", 4000),)), 0.7),)),
+    Goal("a box of 8000, for each body", Side("bismut box", 1, _box(8000)), (("a box of 500", Side("bismut box", 1, _box(500)), 1 / 1.3),)),
     Goal(
         "64 points, pair energy of one's own, one core",
         Side("bismut points", 1, (("count", 64), ("trajectories", 64))),

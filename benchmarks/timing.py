@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
+BOX_SPACING, BOX_CUTOFF = 1.2, 3.0  # of dipoles in a box, for all who have one: about 65 neighbours each
 
 
 class Missing(Exception):

@@ -21,7 +21,7 @@ from bismut.store.manifest import plain_json
 from tests.store import writers
 from tests.store.test_processes import begun, wait_for
 
-TIMES = {"manifest.jsonl", "provenance.json"}  # which tell when and how often
+TIMES = {"manifest.jsonl", "provenance.json", "certificate.json"}  # which tell when, how often and how long
 RUN = ("run", "oscillator", "--steps", "60", "--trajectories", "24", "--block", "8", "--every", "7", "--observe", "energy,time_average:energy,paths")
 
 

@@ -13,10 +13,11 @@ MODES = ("auto", "native", "xla")
 
 
 class Choice(NamedTuple):
-    """An engine, and why it was chosen."""
+    """An engine, why it was chosen, and how many trajectories it advances side by side at least."""
 
     engine: Engine
     why: str
+    together: int = 1
 
 
 def choose(mode: str, task: Task, longest: int | None = None) -> Choice:
@@ -26,21 +27,20 @@ def choose(mode: str, task: Task, longest: int | None = None) -> Choice:
     """
     if mode == "xla":
         return Choice(Xla(), "asked for")
-    engine, refusal = _offered(task, longest)
-    if engine is not None:
-        return Choice(engine, "one machine loop over trajectories")
+    offered = _offered(task, longest)
+    if isinstance(offered, Choice):
+        return offered
     if mode == "native":
-        raise BismutError(f'mode="native" cannot run this: {refusal}. mode="auto" takes XLA where it has to.')
-    return Choice(Xla(), refusal)
+        raise BismutError(f'mode="native" cannot run this: {offered}. mode="auto" takes XLA where it has to.')
+    return Choice(Xla(), offered)
 
 
-def _offered(task: Task, longest: int | None) -> tuple[Engine | None, str]:
+def _offered(task: Task, longest: int | None) -> Choice | str:
     """The native engine, which has looked at the task; or why it cannot take it."""
     if jax.default_backend() != "cpu":
-        return None, f"the native engine is one for processors, and JAX computes on {jax.default_backend()}"
+        return f"the native engine is one for processors, and JAX computes on {jax.default_backend()}"
     try:
         engine = importlib.import_module("bismut.engines.native.engine").Native(longest=longest)
     except ImportError as problem:
-        return None, f"the native engine cannot be loaded: {problem}"
-    refusal = engine.refusal(task)
-    return (None, refusal) if refusal else (engine, "")
+        return f"the native engine cannot be loaded: {problem}"
+    return engine.refusal(task) or Choice(engine, *engine.manner(task))

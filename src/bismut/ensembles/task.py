@@ -101,7 +101,7 @@ def _watch(watcher: Watcher, whole) -> Watch:
 
 def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
     task = task_of(setting, one)
-    engine, why = choose(mode, task)
+    engine, why, together = choose(mode, task)
     t = jax.ShapeDtypeStruct((), task.dtype)
     memory = tuple(jax.eval_shape(watch.begin, task.example, t, task.numbers) for watch in task.watches)
     rows = tuple(jax.eval_shape(w.look, m, task.example, t, task.numbers)[1] for w, m in zip(task.watches, memory, strict=True))
@@ -109,8 +109,9 @@ def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
     if isinstance(engine, Xla):
         task = task._replace(step=jax.jit(task.step))  # traced here once, and known when it is compiled
         largest = max(largest, _largest(task))
-    fewest, most = (1, _WIDTH) if isinstance(engine, Xla) else (16, BLOCK)  # 16: lanes of a vector
-    block = int(max(fewest, min(most, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
+    # Where one trajectory has all lanes, it is a block of its own, so that few of them keep all cores busy.
+    most = _WIDTH if isinstance(engine, Xla) else BLOCK if together > 1 else 1
+    block = int(max(together, min(most, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
     return Chosen(name, engine, why, task, memory, rows, block)
 
 

@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from bismut.cli.runs.toml import Lines, Path_, line_of
 from bismut.errors import BismutError, nearest
 
-SCHEMES = ("VariationalEuler", "Midpoint", "Verlet", "EulerMaruyama", "ImplicitEulerMaruyama", "RungeKutta4")
-ACTIONS = SCHEMES[:3]
+ACTIONS = ("VariationalEuler", "Midpoint", "Verlet")
+SCHEMES = (*ACTIONS, "HamiltonianEuler", "HamiltonianMidpoint", "HamiltonianVerlet", "EulerMaruyama", "ImplicitEulerMaruyama", "RungeKutta4")
 SPLITTINGS = ("BAOAB", "ABOBA", "OBABO", "GLA", "Metropolised")
 OVER_ACTIONS = SPLITTINGS[3:]  # which take a scheme as the action between baths
 OF_SYSTEM = ("energy", "kinetic_energy", "temperature", "heat", "work", "integrator_error", "acceptance")  # quantities

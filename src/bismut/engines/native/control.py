@@ -13,9 +13,10 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from bismut.engines.native.arithmetic import somewhere
-from bismut.engines.native.field import Array, Field, Stored, allocate, array_level, entry, fill, in_place, lanes, stored
+from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, fill, in_place, lanes, stored, throughout
 from bismut.engines.native.frame import Scope, Variable
 from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, first_of, value_of
+from bismut.engines.native.places import spread
 from bismut.engines.native.walk import rule, run
 
 SHORT = 5  # rounds up to which a loop over rows is written out
@@ -82,13 +83,11 @@ def _apart(scope: Scope, x: Array, held: Sequence[Held]) -> Array:
 
 
 def _choose(scope: Scope, target: Stored, new: Array, where: Any) -> None:
-    from bismut.engines.native.field import everywhere
-
     def one(inner: Scope, index) -> None:
         target.put(inner, index, inner.lane("select_n", [where, target.at(inner, index), entry(inner, new, index)]))
 
     if not in_place(new, target):
-        everywhere(scope, target.shape, one)
+        throughout(scope, target.shape, one)
 
 
 def differing(jaxpr, inputs: Sequence[bool]) -> list[bool]:
@@ -225,12 +224,13 @@ def _written_out(scope: Scope, equation, inputs: list[np.ndarray]) -> list[Array
     return [*carry, *(np.stack(values[::-1] if p["reverse"] else values) for values in kept)]
 
 
-def row_of(scope: Scope, x: Stored, k: Any) -> Array:
+def row_of(scope: Scope, x: Field, k: Any) -> Array:
     """One entry along the first axis: lanes if it is small."""
-    part = x.part(scope, k)
-    if int(np.prod(part.shape)) > scope.small:
-        return part
-    return array_of([part.at(scope, index) for index in np.ndindex(*part.shape)], part.shape)
+    shape = x.shape[1:]
+    if int(np.prod(shape)) > scope.small:
+        part = x.part(scope, k) if isinstance(x, Stored) else Formula(shape, x.dtype, OWN, lambda inner, index: x.at(inner, (k, *index)))
+        return stored(scope, part) if spread(k) else part
+    return array_of([x.at(scope, (k, *index)) for index in np.ndindex(*shape)], shape)
 
 
 @rule("cond")

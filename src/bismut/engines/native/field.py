@@ -15,8 +15,9 @@ import numpy as np
 from llvmlite import ir
 
 from bismut.engines.native.code import Value, element
-from bismut.engines.native.frame import LONG, Frame, Index, Scope, plus, times
-from bismut.engines.native.lane import SAME, SHARED, Lane, array_of, constant, level_of, value_of
+from bismut.engines.native.frame import Frame, Scope
+from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, level_of, value_of
+from bismut.engines.native.places import LONG, Index, Scattered, Span, plus, spread, times
 
 UNROLLED = 9  # entries of the last axes that are written out inside a loop: a matrix of a body
 
@@ -92,13 +93,21 @@ class Stored(Writable):
         start = plus(scope.builder, self.start, times(scope.builder, index, self.strides[0]))
         return self.view(self.shape[1:], self.strides[1:], start)
 
-    def address(self, scope: Scope, index: Sequence[Index]) -> Value:
-        builder, place = scope.builder, self.start
+    def place(self, scope: Scope, index: Sequence[Index]) -> Index:
+        """How many entries lie before this one."""
+        place = self.start
         for i, stride in zip(index, self.strides, strict=True):
-            place = plus(builder, place, times(builder, i, stride))
-        size = max(self.dtype.itemsize, 1) * (1 if self.plain else scope.frame.width)
-        place = times(builder, place, size)
-        kind = _kind(self.dtype) if self.plain else ir.VectorType(_kind(self.dtype), scope.frame.width)
+            place = plus(scope.builder, place, times(scope.builder, i, stride))
+        return place
+
+    def address(self, scope: Scope, index: Sequence[Index]) -> Value:
+        return self._pointer(scope, self.place(scope, index))
+
+    def _pointer(self, scope: Scope, place: Index, together: bool = False) -> Value:
+        """The address of one entry, or of as many plain ones together as there are lanes."""
+        builder, width = scope.builder, scope.frame.width
+        place = times(builder, place, max(self.dtype.itemsize, 1) * (1 if self.plain else width))
+        kind = _kind(self.dtype) if self.plain and not together else ir.VectorType(_kind(self.dtype), width)
         return builder.bitcast(builder.gep(self.base, [LONG(place) if isinstance(place, int) else place]), kind.as_pointer())
 
     def at(self, scope, index):
@@ -113,18 +122,39 @@ class Stored(Writable):
         return self._read(scope, index, min(self.level, SAME))
 
     def _read(self, scope: Scope, index: Sequence[Index], level: int) -> Lane:
-        value = scope.builder.load(self.address(scope, index), align=max(self.dtype.itemsize, 1))
-        if self.plain:
-            value = scope.splat(scope.builder.trunc(value, ir.IntType(1)) if self.dtype == bool else value, self.dtype).value
-        elif self.dtype == bool:
-            value = scope.builder.trunc(value, scope.code.vector(bool))
-        return Lane(value, self.dtype, level)
+        place, bit = self.place(scope, index), self.dtype == bool
+        if spread(place):
+            value, level = self._read_apart(scope, place), OWN
+        else:
+            value = scope.builder.load(self._pointer(scope, place), align=max(self.dtype.itemsize, 1))
+            if self.plain:
+                return Lane(scope.splat(scope.builder.trunc(value, ir.IntType(1)) if bit else value, self.dtype).value, self.dtype, level)
+        return Lane(scope.builder.trunc(value, scope.code.vector(bool)) if bit else value, self.dtype, level)
+
+    def _read_apart(self, scope: Scope, place: Span | Scattered) -> Value:
+        """Plain entries, one for each lane."""
+        assert self.plain, "only one number each can be read at places of their own"
+        builder, align = scope.builder, max(self.dtype.itemsize, 1)
+        if isinstance(place, Span) and place.step == 1:
+            return builder.load(self._pointer(scope, place.base, together=True), align=align)
+        value: Any = ir.Constant(ir.VectorType(_kind(self.dtype), scope.frame.width), ir.Undefined)
+        for lane in range(scope.frame.width):
+            one = builder.load(self._pointer(scope, place.of(builder, lane)), align=align)
+            value = builder.insert_element(value, one, ir.Constant(ir.IntType(32), lane))
+        return value
 
     def put(self, scope: Scope, index: Sequence[Index], lane: Any) -> None:
-        value = value_of(scope.code, lane, self.dtype)
+        value, builder, align = value_of(scope.code, lane, self.dtype), scope.builder, max(self.dtype.itemsize, 1)
         if self.dtype == bool:
-            value = scope.builder.zext(value, scope.code.vector(np.uint8))
-        scope.builder.store(value, self.address(scope, index), align=max(self.dtype.itemsize, 1))
+            value = builder.zext(value, scope.code.vector(np.uint8))
+        place = self.place(scope, index)
+        together = isinstance(place, Span) and place.step == 1
+        if not self.plain or together:
+            builder.store(value, self._pointer(scope, place.base if together else place, together), align=align)
+            return
+        for k in range(scope.frame.width) if spread(place) else (0,):
+            one = builder.extract_element(value, ir.Constant(ir.IntType(32), k))
+            builder.store(one, self._pointer(scope, place.of(builder, k) if spread(place) else place), align=align)
 
 
 Array = Any  # a NumPy array of lanes, or a Field
@@ -152,6 +182,22 @@ def contiguous(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def longest(shape: Sequence[int]) -> int:
+    """The axis along which lanes lie."""
+    return int(np.argmax(shape))
+
+
+def along(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides with entries of the longest axis side by side, and the others in order."""
+    if not shape:
+        return ()
+    axis = longest(shape)
+    others = contiguous([n for k, n in enumerate(shape) if k != axis])
+    strides = [shape[axis] * stride for stride in others]
+    strides.insert(axis, 1)
+    return tuple(strides)
+
+
 def _kind(dtype: np.dtype) -> ir.Type:
     return ir.IntType(8) if dtype.kind == "b" else element(dtype)
 
@@ -169,12 +215,20 @@ def entry(scope: Scope, array: Array, index: Sequence[Index]) -> Any:
     return stored(scope, array).at(scope, index)
 
 
-def allocate(scope: Scope, shape: Sequence[int], dtype: Any, level: int) -> Stored:
-    """An array in the workspace, not yet written."""
+def allocate(scope: Scope, shape: Sequence[int], dtype: Any, level: int, rows: bool = False) -> Stored:
+    """An array in the workspace, not yet written.
+
+    Where all lanes are the same it holds plain numbers, along the longest axis side by side, or in the order of rows.
+    """
     frame: Frame = scope.frame
-    vector = frame.width * max(np.dtype(dtype).itemsize, 1)
-    room = frame.room(int(np.prod(shape)) * vector, shared=scope.code is frame.early)
-    return Stored(frame.workspace, shape, dtype, level, owner=room, start=room.offset // vector)
+    wide = scope.wide and not (frame.across and level >= SAME)
+    size = max(np.dtype(dtype).itemsize, 1) * (frame.width if wide else 1)
+    room = frame.room(int(np.prod(shape)) * size, shared=scope.code is frame.early)
+    start = room.offset // size
+    if wide:
+        return Stored(frame.workspace, shape, dtype, level, owner=room, start=start)
+    strides = None if rows else along(shape)
+    return Stored(frame.workspace, shape, dtype, max(level, SAME), owner=room, start=start, strides=strides, plain=True)
 
 
 def everywhere(scope: Scope, shape: Sequence[int], body: Callable[[Scope, tuple], None], index: tuple = ()) -> None:
@@ -187,13 +241,28 @@ def everywhere(scope: Scope, shape: Sequence[int], body: Callable[[Scope, tuple]
         everywhere(inner, shape[1:], body, (*index, i))
 
 
+def throughout(scope: Scope, shape: Sequence[int], body: Callable[[Scope, tuple], None]) -> None:
+    """body(scope, index) for every entry, with lanes along the longest axis where they are bodies. An entry may come twice, so that its body must not
+    read what it writes."""
+    if scope.wide or not shape or max(shape) < scope.frame.width:
+        everywhere(scope, shape, body)
+        return
+    axis = longest(shape)
+    rest = [n for k, n in enumerate(shape) if k != axis]
+    with scope.items(shape[axis]) as (inner, i, _):
+        everywhere(inner, rest, lambda at, index: body(at, (*index[:axis], i, *index[axis:])))
+
+
 def fill(scope: Scope, target: Writable, source: Array) -> None:
     """target ← source, entry by entry."""
     if not isinstance(source, Field) and not all(map(constant, source.flat)):
         for index in np.ndindex(*target.shape):
             target.put(scope, index, source[index])
         return
-    everywhere(scope, target.shape, lambda inner, index: target.put(inner, index, entry(inner, source, index)))
+    # One by one between arrays that lie differently: the compiler is slow with many numbers at once that are not side by side.
+    along_lanes = all(x.strides[longest(x.shape)] == 1 for x in (target, source) if isinstance(x, Stored) and x.shape)
+    over = throughout if along_lanes else everywhere
+    over(scope, target.shape, lambda inner, index: target.put(inner, index, entry(inner, source, index)))
 
 
 def stored(scope: Scope, array: Array) -> Stored:

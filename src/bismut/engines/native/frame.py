@@ -20,29 +20,14 @@ from llvmlite import ir
 from bismut.engines.native.arithmetic import emit
 from bismut.engines.native.code import Code, Value, element
 from bismut.engines.native.folding import compute, fold
-from bismut.engines.native.lane import SAME, SHARED, Lane, constant, level_of
+from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, constant, level_of
+from bismut.engines.native.places import LONG, Index, Scattered, Span
 
 IN_REGISTERS = 1024  # entries of arrays that are written out, where everything is
 IN_LOOPS = 16  # and in a step over many bodies
 
-LONG, BYTE = ir.IntType(64), ir.IntType(8)
+BYTE = ir.IntType(8)
 POINTER = BYTE.as_pointer()
-
-Index = Any  # a whole number: an int where it is known, else a value of the code (64 bits)
-
-
-def times(builder: ir.IRBuilder, i: Index, n: int) -> Index:
-    if isinstance(i, int):
-        return i * n
-    return 0 if n == 0 else i if n == 1 else builder.mul(i, LONG(n))
-
-
-def plus(builder: ir.IRBuilder, i: Index, j: Index) -> Index:
-    if isinstance(i, int) and isinstance(j, int):
-        return i + j
-    if isinstance(i, int):
-        i, j = j, i
-    return i if isinstance(j, int) and j == 0 else builder.add(i, LONG(j) if isinstance(j, int) else j)
 
 
 class Room:
@@ -57,10 +42,15 @@ class Room:
 
 
 class Frame:
-    """One function, void name(table), and what it needs while it is written. `table` holds addresses and whole numbers, 64 bits each."""
+    """One function, void name(table), and what it needs while it is written. `table` holds addresses and whole numbers, 64 bits each.
 
-    def __init__(self, module: ir.Module, name: str, width: int, fused: bool):
-        self.width, self.fused = width, fused
+    across  whether lanes are bodies of one trajectory instead of trajectories: outside loops over bodies they all hold the same
+    lists   lists of neighbours that it keeps
+    """
+
+    def __init__(self, module: ir.Module, name: str, width: int, fused: bool, across: bool = False):
+        self.width, self.fused, self.across = width, fused, across
+        self.lists: dict = {}
         self.function = ir.Function(module, ir.FunctionType(ir.VoidType(), [LONG.as_pointer()]), name)
         self.function.attributes.add("nounwind")
         self._entry = ir.IRBuilder(self.function.append_basic_block("entry"))
@@ -86,6 +76,12 @@ class Frame:
         """A variable."""
         return self._entry.alloca(kind)
 
+    def flag(self) -> Value:
+        """A bit, which is not set where the function begins."""
+        slot = self.slot(ir.IntType(1))
+        self._entry.store(ir.IntType(1)(0), slot)
+        return slot
+
     def room(self, size: int, shared: bool) -> Room:
         """So many bytes of the workspace. What is shared is written before all else, so its room is never used twice."""
         size = -(-size // 256) * 256
@@ -108,10 +104,12 @@ class Scope:
 
     small   entries up to which an array is written out as lanes; larger ones lie in memory
     hoists  whether what is shared is computed early
+    wide    whether lanes may differ here
     """
 
-    def __init__(self, frame: Frame, code: Code, small: int, parent: Scope | None = None, hoists: bool = True):
+    def __init__(self, frame: Frame, code: Code, small: int, parent: Scope | None = None, hoists: bool = True, wide: bool = False):
         self.frame, self.code, self.small, self.parent, self.hoists = frame, code, small, parent, hoists
+        self.wide = wide or not frame.across
         self.memo: dict = {}
 
     @property
@@ -120,11 +118,11 @@ class Scope:
 
     def inside(self) -> Scope:
         """A scope for a block that is not always reached: what is computed there is not known after it."""
-        return Scope(self.frame, self.code, self.small, self, self.hoists)
+        return Scope(self.frame, self.code, self.small, self, self.hoists, self.wide)
 
     def item(self) -> Scope:
         """A scope for one item of a loop over bodies or pairs, whose arrays fit into registers."""
-        return Scope(self.frame, self.code, IN_REGISTERS, self, self.hoists)
+        return Scope(self.frame, self.code, IN_REGISTERS, self, self.hoists, self.wide)
 
     def shared(self) -> Scope:
         """The scope in which what is shared is computed, by code that may loop; its results are relabelled by whoever asks."""
@@ -178,6 +176,30 @@ class Scope:
         builder.branch(head)
         builder.position_at_end(after)
 
+    @contextmanager
+    def items(self, count: int) -> Iterator[tuple[Scope, Index, Any]]:
+        """For each of many items: the scope of the body, the item's number, and a mask of those that did not come before; None if none did.
+
+        Where lanes are bodies, W items at once. The last W of them end with the last item, so that some may come a second time.
+        """
+        width = self.frame.width
+        if self.wide or count < width:
+            with self.loop(count) as (body, k):
+                yield body, k, None
+            return
+        with self.loop(-(-count // width)) as (_, v):
+            inner, builder, first = self.over_bodies(), self.builder, self.builder.mul(v, LONG(width))
+            if count % width == 0:
+                yield inner, Span(first), None
+            else:
+                last = LONG(count - width)
+                k = Span(builder.select(builder.icmp_signed("<", first, last), first, last))
+                yield inner, k, inner.lane("ge", [inner.counted(k, np.int64), inner.splat(first, np.int64)])
+
+    def over_bodies(self) -> Scope:
+        """A scope in which lanes are bodies."""
+        return Scope(self.frame, self.code, self.small, self, self.hoists, wide=True)
+
     def splat(self, number: Value, dtype: Any, level: int = SAME) -> Lane:
         """One number of the machine in every lane."""
         kind = self.code.vector(dtype)
@@ -189,7 +211,17 @@ class Scope:
         """An index as a lane."""
         if isinstance(index, int):
             return np.dtype(dtype).type(index)
-        number = self.splat(index, np.int64)
+        if isinstance(index, Scattered):
+            value: Any = ir.Constant(self.code.vector(np.int64), ir.Undefined)
+            for lane, place in enumerate(index.places):
+                value = self.builder.insert_element(value, place, ir.Constant(ir.IntType(32), lane))
+            number = Lane(value, np.int64, OWN)
+        elif isinstance(index, Span):
+            first = index.base if not isinstance(index.base, int) else LONG(index.base)
+            ahead = ir.Constant(self.code.vector(np.int64), [index.step * lane for lane in range(self.frame.width)])
+            number = Lane(self.builder.add(self.splat(first, np.int64).value, ahead), np.int64, OWN)
+        else:
+            number = self.splat(index, np.int64)
         return number if np.dtype(dtype) == np.int64 else self.lane("convert_element_type", [number], {"new_dtype": np.dtype(dtype)})
 
 
@@ -200,8 +232,8 @@ class Variable:
         self.dtype = np.dtype(dtype)
         self.slot = frame.slot(ir.VectorType(element(dtype), frame.width))
 
-    def get(self, scope: Scope, level: int = 0) -> Lane:
-        return Lane(scope.builder.load(self.slot), self.dtype, level)
+    def get(self, scope: Scope, level: int = OWN) -> Lane:
+        return Lane(scope.builder.load(self.slot), self.dtype, level if scope.wide else max(level, SAME))
 
     def set(self, scope: Scope, lane: Any) -> None:
         value = lane.value if isinstance(lane, Lane) else scope.code.constant(lane, self.dtype)

@@ -16,8 +16,9 @@ from jax.lax import GatherScatterMode
 from llvmlite import ir
 
 from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, fill, lanes, stored
-from bismut.engines.native.frame import LONG, Scope
+from bismut.engines.native.frame import Scope
 from bismut.engines.native.lane import OWN, SAME, Lane, array_of, constant, constants, first_of, level_of, value_of
+from bismut.engines.native.places import LONG, Scattered
 from bismut.engines.native.shaping import cut, reshaped
 from bismut.engines.native.walk import rule
 
@@ -25,11 +26,16 @@ OFFERED = 16  # entries up to which all are offered
 
 
 def place_of(scope: Scope, lane: Any) -> Any:
-    """A lane that is the same for all as an index."""
-    return int(lane) if constant(lane) else first_of(scope.code, lane)
+    """A lane as an index; it is the same for all, or lanes are bodies, which may each have their own."""
+    if constant(lane):
+        return int(lane)
+    if lane.level == OWN and scope.frame.across:
+        return Scattered([_of_lane(scope, lane, k) for k in range(scope.frame.width)])
+    return first_of(scope.code, lane)
 
 
 def alike(position: Sequence) -> bool:
+    """Whether all lanes look at one place."""
     return all(constant(p) or p.level >= SAME for p in position)
 
 

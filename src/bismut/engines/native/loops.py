@@ -14,53 +14,24 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from bismut.engines.native.code import element
+from bismut.engines.native.columns import Column, Line
 from bismut.engines.native.control import Held, differing, replace, row_of
-from bismut.engines.native.field import Array, Stored, Writable, allocate, entry, everywhere, fill, in_place, lanes
-from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, LONG, Frame, Scope, Variable, plus, times
-from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, value_of
+from bismut.engines.native.field import Array, Stored, allocate, entry, everywhere, fill, in_place, lanes, throughout
+from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, Frame, Scope, Variable
+from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant
+from bismut.engines.native.nearby import MANY, near_enough
+from bismut.engines.native.places import LONG, times
 from bismut.engines.native.tracing import Jaxprs
 from bismut.engines.native.walk import FEW, run
 
 LARGEST = 40_000  # scalar operations up to which a step without loops over bodies is written out
 
 
-class Column(Writable):
-    """An array of every trajectory of a batch, (entries, n) in memory, at one group of trajectories."""
-
-    def __init__(self, frame: Frame, aval, width: Any):
-        self.shape, self.dtype, self.level = aval.shape, np.dtype(aval.dtype), OWN
-        self.base, self.width, self.group = frame.pointer(), width, None
-
-    def _address(self, scope: Scope, index: Sequence, row: Any = 0):
-        builder, place = scope.builder, 0
-        for i, n in zip(index, self.shape, strict=True):
-            place = plus(builder, times(builder, place, n), i)
-        place = plus(builder, times(builder, row, int(np.prod(self.shape))), place)
-        entries = builder.mul(LONG(place) if isinstance(place, int) else place, self.width)
-        first = builder.add(entries, builder.mul(self.group, LONG(scope.frame.width)))
-        kind = ir.IntType(8) if self.dtype.kind == "b" else element(self.dtype)
-        address = builder.gep(self.base, [builder.mul(first, LONG(max(self.dtype.itemsize, 1)))])
-        return builder.bitcast(address, ir.VectorType(kind, scope.frame.width).as_pointer())
-
-    def at(self, scope, index):
-        value = scope.builder.load(self._address(scope, index), align=max(self.dtype.itemsize, 1))
-        if self.dtype.kind == "b":
-            value = scope.builder.trunc(value, scope.code.vector(bool))
-        return Lane(value, self.dtype)
-
-    def put(self, scope: Scope, index, lane: Any, row: Any = 0) -> None:
-        value = value_of(scope.code, lane, self.dtype)
-        if self.dtype.kind == "b":
-            value = scope.builder.zext(value, scope.code.vector(np.uint8))
-        scope.builder.store(value, self._address(scope, index, row), align=max(self.dtype.itemsize, 1))
-
-
 class Batchwise:
     """What the functions of a program have in common: the table, the numbers, the loop over groups."""
 
-    def __init__(self, module: ir.Module, name: str, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any):
-        self.frame = frame = Frame(module, name, width, fused)
+    def __init__(self, module: ir.Module, name: str, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any, across: bool):
+        self.frame = frame = Frame(module, name, width, fused, across)
         self.jaxprs, self.dtype = jaxprs, np.dtype(dtype)
         self.scope = Scope(frame, frame.late, IN_REGISTERS if written_out(jaxprs.step.jaxpr.jaxpr) else IN_LOOPS)
         self.groups, self.width = frame.entry(), frame.entry()
@@ -73,16 +44,21 @@ class Batchwise:
         whole = Stored(self.frame.pointer(), aval.shape, aval.dtype, SHARED, plain=True)
         return whole if aval.size > self.scope.small else lanes(self.scope, whole)
 
-    def columns(self, avals: Sequence) -> list[Column]:
-        return [Column(self.frame, aval, self.width) for aval in avals]
+    def columns(self, avals: Sequence) -> list:
+        return [self.column(aval) for aval in avals]
+
+    def column(self, aval) -> Any:
+        return (Line if self.frame.across else Column)(self.frame, aval, self.width)
 
     def memory(self, avals: Sequence) -> list[Stored]:
-        """What a watch remembers: (groups, entries, W), so that what belongs to a group lies together, and is changed where it lies."""
-        return [Stored(self.frame.pointer(), aval.shape, aval.dtype, OWN, owner=object()) for aval in avals]
+        """What a watch remembers: (groups, entries, W), so that what belongs to a group lies together, and is changed where it lies. Where lanes are
+        bodies, one number instead of W."""
+        level, plain = (SAME, True) if self.frame.across else (OWN, False)
+        return [Stored(self.frame.pointer(), aval.shape, aval.dtype, level, owner=object(), plain=plain) for aval in avals]
 
-    def at_group(self, columns: Sequence[Column], group: Any) -> None:
+    def at_group(self, scope: Scope, columns: Sequence[Column | Line], group: Any) -> None:
         for column in columns:
-            column.group = group
+            column.move_to(scope, group)
 
     def remembered(self, scope: Scope, memory: Sequence[Stored], group: Any) -> list[Stored]:
         return [one.view(one.shape, one.strides, times(scope.builder, group, one.size)) for one in memory]
@@ -109,6 +85,12 @@ def written_out(jaxpr) -> bool:
     return not any(e.primitive.name in ("each", "pairs") for e in equations(jaxpr)) and operations(jaxpr) <= LARGEST
 
 
+def crowded(jaxpr) -> bool:
+    """Whether lanes are bodies: many of them meet, and only near ones. This is a matter of the system alone."""
+    met = [e for e in equations(jaxpr) if e.primitive.name == "pairs" and e.params["layout"].bonds is None and e.params["layout"].length >= MANY]
+    return bool(met) and all(map(near_enough, met))
+
+
 def equations(jaxpr):
     """All equations, those inside others too."""
     for equation in jaxpr.eqns:
@@ -132,13 +114,13 @@ def operations(jaxpr) -> int:
     return total
 
 
-def write_begin(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any) -> Frame:
+def write_begin(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
     """begin: states ↦ carries."""
-    f = Batchwise(module, "begin", jaxprs, width, fused, dtype)
+    f = Batchwise(module, "begin", jaxprs, width, fused, dtype, across)
     step = f.frame.entry()
     states, carries = f.columns(jaxprs.state), f.columns(jaxprs.carry)
     with f.scope.loop(f.groups) as (scope, g):
-        f.at_group([*states, *carries], g)
+        f.at_group(scope, [*states, *carries], g)
         out = run(scope, jaxprs.begin.jaxpr, [*(f.read(scope, c) for c in states), f.time(scope, step), *f.numbers])
         for column, x in zip(carries, out, strict=True):
             fill(scope, column, x)
@@ -146,14 +128,14 @@ def write_begin(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtyp
     return f.frame
 
 
-def write_watch(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any) -> Frame:
+def write_watch(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
     """watch: carries ↦ memories of all watches, as they begin."""
-    f = Batchwise(module, "watch", jaxprs, width, fused, dtype)
+    f = Batchwise(module, "watch", jaxprs, width, fused, dtype, across)
     step = f.frame.entry()
     carries = f.columns(jaxprs.carry)
     memories = [f.memory(first.shapes) for first, _ in jaxprs.watches]
     with f.scope.loop(f.groups) as (scope, g):
-        f.at_group(carries, g)
+        f.at_group(scope, carries, g)
         state, t = [f.read(scope, carries[k]) for k in jaxprs.where], f.time(scope, step)
         for (first, _), memory in zip(jaxprs.watches, memories, strict=True):
             for place, x in zip(f.remembered(scope, memory, g), run(scope, first.jaxpr, [*state, t, *f.numbers]), strict=True):
@@ -175,7 +157,7 @@ class Watching:
 
     def begin(self, f: Batchwise, scope: Scope, group: Any) -> None:
         self.here = f.remembered(scope, self.memory, group)
-        own = lambda mark: OWN if mark else SAME
+        own = lambda mark: OWN if mark and scope.wide else SAME
         self.held = [Held(scope, place, place.size > FEW, own(mark), over=place.spared()) for place, mark in zip(self.here, self.own, strict=True)]
         for held, place in zip(self.held, self.here, strict=True):
             held.set(scope, place)
@@ -189,7 +171,7 @@ class Watching:
             inner, row = scope.inside(), b.load(self.row)
             out = run(inner, self.look.jaxpr, [*(h.lend(inner) for h in self.held), *state, t, *f.numbers])
             for column, x in zip(self.rows, out[self.split :], strict=True):
-                everywhere(inner, column.shape, lambda at, i, column=column, x=x: column.put(at, i, entry(at, x, i), row))
+                throughout(inner, column.shape, lambda at, i, column=column, x=x: column.put(at, i, entry(at, x, i), row))
             replace(inner, self.held, out[: self.split])
             b.store(b.add(row, LONG(1)), self.row)
             b.store(self.every, self.left)
@@ -212,13 +194,12 @@ def own_memory(first, look, state: int) -> list[bool]:
         own = wider
 
 
-def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused: bool, dtype: Any) -> Frame:
+def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
     """advance: carries, memories and failures, in place; rows."""
-    f = Batchwise(module, "advance", jaxprs, width, fused, dtype)
+    f = Batchwise(module, "advance", jaxprs, width, fused, dtype, across)
     frame = f.frame
     step, ticks, stride, phase = frame.entry(), frame.entry(), frame.entry(), frame.entry()
-    numbers = Column(frame, _Scalar(np.uint64), f.width)
-    failed = Column(frame, _Scalar(np.int64), f.width)
+    numbers, failed = f.column(_Scalar(np.uint64)), f.column(_Scalar(np.int64))
     carries = f.columns(jaxprs.carry)
     watches = [Watching(f, first, look) for first, look in jaxprs.watches]
     k_slot, fresh = frame.slot(LONG), frame.slot(ir.IntType(1))
@@ -227,7 +208,7 @@ def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused
     buffer = allocate(f.scope, (per, jaxprs.channels), f.dtype, OWN)
     columns = [numbers, failed, *carries, *(c for w in watches for c in w.rows)]
     with f.scope.loop(f.groups) as (scope, g):
-        f.at_group(columns, g)
+        f.at_group(scope, columns, g)
         for h, column in zip(held, carries, strict=True):
             h.set(scope, column)
         lost.set(scope, failed.at(scope, ()))

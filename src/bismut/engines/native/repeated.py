@@ -3,66 +3,27 @@
 each    for k:  y_k = f(x_k; c),  s += g(x_k; c)
 pairs   for i:  for j > i:  s += g(x_i, x_j),  z_i += a,  z_j += b,  y_p = f        z_i in registers while j runs
 bonds   for p:  (i, j) from a table
+
+Where lanes are bodies, `each` takes as many items at once, and pairs within a reach are found in lists (`nearby`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from bismut.engines.native.control import _is_shared, _ready, _relabelled, row_of
-from bismut.engines.native.field import Array, Stored, allocate, entry, everywhere, fill, lanes, stored
-from bismut.engines.native.frame import LONG, Scope, Variable
-from bismut.engines.native.lane import OWN, array_of, constants, first_of
+from bismut.engines.native.field import Array, Field, Stored, allocate, fill, lanes, stored
+from bismut.engines.native.frame import Scope
+from bismut.engines.native.lane import OWN, SHARED, array_of, constants, first_of
+from bismut.engines.native.nearby import near_enough, near_pairs
+from bismut.engines.native.places import LONG
+from bismut.engines.native.summing import add, clear, sum_of
 from bismut.engines.native.walk import rule, run
 from bismut.repetition import Layout, items
 
 FEW = 2  # items up to which a loop is written out
-
-
-class Total:
-    """A result that is summed over all items: variables."""
-
-    def __init__(self, scope: Scope, aval):
-        self.aval, self.variables = aval, [Variable(scope.frame, aval.dtype) for _ in range(aval.size)]
-        for variable in self.variables:
-            variable.set(scope, np.dtype(aval.dtype).type(0))
-
-    def add(self, scope: Scope, x: Array) -> None:
-        for variable, index in zip(self.variables, np.ndindex(*self.aval.shape), strict=True):
-            variable.set(scope, scope.lane("add", [variable.get(scope), entry(scope, x, index)]))
-
-    def get(self, scope: Scope) -> np.ndarray:
-        return array_of([variable.get(scope) for variable in self.variables], self.aval.shape)
-
-
-def _sum(scope: Scope, aval, dtype) -> Any:
-    """A total in registers, or in memory where it is large."""
-    return Total(scope, aval) if aval.size <= scope.small else _Large(scope, aval, dtype)
-
-
-class _Large:
-    """A large array that is summed over all items, in memory."""
-
-    def __init__(self, scope: Scope, aval, dtype):
-        self.memory = allocate(scope, aval.shape, dtype, OWN)
-        _clear(scope, self.memory)
-
-    def add(self, scope: Scope, x: Array) -> None:
-        _add(scope, self.memory, x)
-
-    def get(self, scope: Scope) -> Stored:
-        return self.memory
-
-
-def _clear(scope: Scope, target: Stored) -> None:
-    everywhere(scope, target.shape, lambda inner, index: target.put(inner, index, target.dtype.type(0)))
-
-
-def _add(scope: Scope, target: Stored, x: Array) -> None:
-    everywhere(scope, target.shape, lambda at, index: target.put(at, index, at.lane("add", [target.at(at, index), entry(at, x, index)])))
 
 
 @rule("each")
@@ -74,17 +35,29 @@ def _each(scope: Scope, equation, inputs):
     avals, _, _, kept = layout.returns(jaxpr.out_avals)
     if layout.length <= FEW:
         return _written_out(scope, layout, jaxpr, shared, own)
-    shared, own = [_ready(scope, x) for x in shared], [stored(scope, x) for x in own]
-    totals = [_sum(scope, aval, aval.dtype) for aval in avals]
+    apart = not scope.wide and layout.length >= scope.frame.width
+    shared, own = [_ready(scope, x) for x in shared], [side_by_side(scope, x) if apart else stored(scope, x) for x in own]
+    totals = [sum_of(scope, aval, apart) for aval in avals]
     out = [allocate(scope, (layout.length, *aval.shape), aval.dtype, OWN) for aval in kept]
-    with scope.loop(layout.length) as (body, k):
+    with scope.items(layout.length) as (body, k, fresh):
         inner = body.item()
         sums, _, _, values = layout.returns(run(inner, jaxpr, [*shared, *(row_of(inner, x, k) for x in own)]))
         for total, x in zip(totals, sums, strict=True):
-            total.add(inner, x)
+            total.add(inner, x, fresh)
         for target, x in zip(out, values, strict=True):
             fill(inner, target.part(inner, k), x)
     return [*(total.get(scope) for total in totals), *out]
+
+
+def side_by_side(scope: Scope, x: Array) -> Field:
+    """An array over bodies whose entries can be read for many at once. What is shared is laid out for that once; a formula is evaluated there."""
+    x = x if isinstance(x, Field) else stored(scope, x)
+    if x.level < SHARED or not scope.hoists or (isinstance(x, Stored) and x.strides[0] == 1):
+        return x
+    early = scope.shared()
+    copy = allocate(early, x.shape, x.dtype, SHARED)
+    fill(early, copy, x)
+    return copy
 
 
 def _written_out(scope: Scope, layout: Layout, jaxpr, shared: Sequence[Array], own: Sequence[Array]) -> list[Array]:
@@ -112,13 +85,15 @@ def _pairs(scope: Scope, equation, inputs):
         return _relabelled(_pairs(scope.shared(), equation, inputs))
     layout, jaxpr = equation.params["layout"], equation.params["jaxpr"]
     shared, bodies, own = layout.operands(inputs)
+    if scope.frame.across and not scope.wide and scope.hoists and near_enough(equation):
+        return near_pairs(scope, layout, jaxpr, [_ready(scope, x) for x in shared], bodies)
     shared, bodies, own = [_ready(scope, x) for x in shared], [stored(scope, x) for x in bodies], [stored(scope, x) for x in own]
     avals, of_i, _, kept = layout.returns(jaxpr.out_avals)
-    totals = [_sum(scope, aval, aval.dtype) for aval in avals]
+    totals = [sum_of(scope, aval) for aval in avals]
     sums = [allocate(scope, (layout.length, *aval.shape), aval.dtype, OWN) for aval in of_i]
     out = [allocate(scope, (items(equation.primitive, layout), *aval.shape), aval.dtype, OWN) for aval in kept]
     for target in sums:
-        _clear(scope, target)
+        clear(scope, target)
 
     def one(inner: Scope, at_i: list, j, p) -> list:
         """One pair; what it adds to body i is returned."""
@@ -129,7 +104,7 @@ def _pairs(scope: Scope, equation, inputs):
         for sum_, x in zip(totals, total, strict=True):
             sum_.add(inner, x)
         for target, x in zip(sums, for_j, strict=True):
-            _add(inner, target.part(inner, j), x)
+            add(inner, target.part(inner, j), x)
         for target, x in zip(out, values, strict=True):
             fill(inner, target.part(inner, p), x)
         return for_i
@@ -140,18 +115,18 @@ def _pairs(scope: Scope, equation, inputs):
             i, j = (first_of(inner.code, table.at(inner, (p,))) for table in tables)
             for_i = one(inner, [row_of(inner.item(), x, i) for x in bodies], j, p)
             for target, x in zip(sums, for_i, strict=True):
-                _add(inner, target.part(inner, i), x)
+                add(inner, target.part(inner, i), x)
     else:
         with scope.loop(layout.length - 1) as (outer, i):
             outer = outer.item()  # noqa: PLW2901
             at_i = [row_of(outer, x, i) for x in bodies]
-            mine = [_sum(outer, aval, aval.dtype) for aval in of_i]
+            mine = [sum_of(outer, aval) for aval in of_i]
             with outer.loop(layout.length, outer.builder.add(i, LONG(1))) as (inner, j):
                 p = _number(inner, i, j, layout.length) if own or out else None
                 for sum_, x in zip(mine, one(inner, at_i, j, p), strict=True):
                     sum_.add(inner, x)
             for target, sum_ in zip(sums, mine, strict=True):
-                _add(outer, target.part(outer, i), sum_.get(outer))
+                add(outer, target.part(outer, i), sum_.get(outer))
     return [*(total.get(scope) for total in totals), *sums, *out]
 
 

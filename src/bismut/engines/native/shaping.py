@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, fill, stored
-from bismut.engines.native.frame import Scope, plus, times
+from bismut.engines.native.frame import Scope
 from bismut.engines.native.lane import SAME, array_of, constants
+from bismut.engines.native.places import plus, times
 from bismut.engines.native.walk import Refused, rule
 
 
@@ -30,7 +31,7 @@ def reshaped(scope: Scope, x: Array, shape) -> Array:
         return _renamed(x, shape)
     whole = stored(scope, x)
     if not whole.whole:
-        copy = allocate(scope, whole.shape, whole.dtype, min(whole.level, SAME))
+        copy = allocate(scope, whole.shape, whole.dtype, min(whole.level, SAME), rows=True)
         fill(scope, copy, whole)
         whole = copy
     return Stored(whole.base, shape, whole.dtype, whole.level, owner=whole.owner, start=whole.start, plain=whole.plain)

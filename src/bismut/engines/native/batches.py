@@ -1,0 +1,91 @@
+"""How the trajectories of a batch lie in memory, one array for each leaf.
+
+Columns   (entries, n), trajectories side by side, n a multiple of the widest vector: lanes are trajectories
+Lines     (n, entries), one trajectory after the other: lanes are bodies
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+PADDED = 16  # lanes of the widest vector
+LINE = 64  # bytes of the cache that come together
+
+
+def room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An array that begins where a line of the cache does, so that a vector lies in one line."""
+    size = prod(shape) * np.dtype(dtype).itemsize
+    raw = np.empty(size + LINE, np.uint8)
+    first = -raw.ctypes.data % LINE
+    return raw[first : first + size].view(dtype).reshape(shape)
+
+
+def copy(x: np.ndarray) -> np.ndarray:
+    new = room(x.shape, x.dtype)
+    new[...] = x
+    return new
+
+
+class Columns:
+    """Places past the last trajectory repeat it."""
+
+    def __init__(self, width: int):
+        self._width = width
+
+    def places(self, count: int) -> int:
+        return -(-count // PADDED) * PADDED
+
+    def groups(self, n: int) -> int:
+        """How many times around the loop over trajectories."""
+        return n // self._width
+
+    def empty(self, avals, n: int, *looks: int) -> list[np.ndarray]:
+        return [room((*looks, aval.size, n), aval.dtype) for aval in avals]
+
+    def memory(self, avals, n: int) -> list[np.ndarray]:
+        """For what watches remember, (groups, entries, W): what belongs to a group lies together."""
+        return [room((n // self._width, aval.size, self._width), aval.dtype) for aval in avals]
+
+    def recalled(self, x: np.ndarray, aval: Any, count: int) -> np.ndarray:
+        return np.moveaxis(x, 1, 2).reshape(-1, *aval.shape)[:count]
+
+    def filled(self, leaf: np.ndarray, aval: Any, n: int) -> np.ndarray:
+        """From an array with trajectories first."""
+        flat = leaf.astype(aval.dtype, copy=False).reshape(leaf.shape[0], -1).T
+        return np.ascontiguousarray(np.concatenate([flat, np.repeat(flat[:, -1:], n - leaf.shape[0], 1)], 1))
+
+    def shaped(self, x: np.ndarray, aval: Any, count: int) -> np.ndarray:
+        """To one with trajectories first, after leading axes of looks."""
+        lead = x.shape[:-2]
+        return np.moveaxis(x[..., :count].reshape(*lead, *aval.shape, count), -1, len(lead))
+
+
+class Lines:
+    """Nothing is filled up."""
+
+    def __init__(self, width: int):
+        del width
+
+    def places(self, count: int) -> int:
+        return count
+
+    def groups(self, n: int) -> int:
+        return n
+
+    def empty(self, avals, n: int, *looks: int) -> list[np.ndarray]:
+        return [room((*looks, n, aval.size), aval.dtype) for aval in avals]
+
+    def memory(self, avals, n: int) -> list[np.ndarray]:
+        return self.empty(avals, n)
+
+    def recalled(self, x: np.ndarray, aval: Any, count: int) -> np.ndarray:
+        return self.shaped(x, aval, count)
+
+    def filled(self, leaf: np.ndarray, aval: Any, n: int) -> np.ndarray:
+        return np.ascontiguousarray(leaf.astype(aval.dtype, copy=False).reshape(n, -1))
+
+    def shaped(self, x: np.ndarray, aval: Any, count: int) -> np.ndarray:
+        return x.reshape(*x.shape[:-2], count, *aval.shape)

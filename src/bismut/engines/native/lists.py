@@ -1,0 +1,47 @@
+"""Memory for lists of neighbours: it grows when a list is full, and never is a pair left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bismut.engines.native.neighbours import DONE, FULL, WRONG, Facts
+from bismut.errors import BismutError
+
+_FIRST = 64  # neighbours of a body for which there is room at first, where nobody knows how dense they are
+_MOST = 2**31 - 1  # entries of a list: their places are 32-bit numbers
+
+
+class Room:
+    """How much room the list of a function wants, as far as is known."""
+
+    def __init__(self, facts: Facts):
+        self._facts = facts
+        self._size = facts.bodies * (_FIRST + 2 * facts.width) + 1024
+
+    def shelf(self, check: bool) -> list[Any]:
+        """Two lists, how much fits, a report, and whether they are to be checked, as a list asks for them."""
+        try:
+            lists = [np.empty(self._size, np.int32) for _ in range(2)]
+        except MemoryError:
+            raise BismutError(
+                f"{self._facts.bodies} bodies ({self._facts.words}) have {self._size:.3g} neighbours: too many for the memory that is free. "
+                "Use a shorter cutoff, or bodies that lie less close."
+            ) from None
+        return [*lists, self._size, np.zeros(3, np.int64), int(check)]
+
+    def settle(self, shelf: list[Any]) -> bool:
+        """Whether the list fitted; if not, there will be more room."""
+        report = shelf[3]
+        if report[WRONG]:
+            raise BismutError(f'A list of neighbours of {self._facts.bodies} bodies misses pairs that all pairs have. mode="xla" needs no list.')
+        if report[FULL]:
+            self._size = max(self._size, min(_MOST, max(int(report[FULL]), 2 * shelf[2])))
+            if self._size == shelf[2]:
+                raise BismutError(f"{self._facts.bodies} bodies have more than {_MOST:.3g} neighbours. Use a shorter cutoff.")
+        return not report[FULL]
+
+
+def was_checked(shelf: list[Any]) -> bool:
+    return bool(shelf[3][DONE])
