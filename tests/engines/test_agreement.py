@@ -114,3 +114,23 @@ def test_a_run_has_the_same_bits_at_every_width(width, monkeypatch):
     other = _run("heavy_top, BAOAB", "native", steps=20)
     _forget()
     assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(eight.final), jax.tree.leaves(other.final), strict=True))
+
+
+def test_what_observers_find_does_not_depend_on_the_width(monkeypatch):
+    """Sums, lags and counts that are kept in the machine loop: the same bits, and by XLA the same numbers. 53 looks are no multiple of anything."""
+    system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 1 - jnp.cos(q[0]))
+    scheme = bm.Langevin(system, temperature=1.0, friction=1.0)
+    start, x = scheme.start(jnp.zeros(1), velocity=jnp.ones(1)), lambda state: state.p[0]
+    observe = {"average": bm.time_average(x), "lags": bm.autocorrelation(x, lags=21), "counts": bm.histogram(x, range=(-2, 2), bins=30)}
+    found = {}
+    for width, mode in ((8, "native"), (4, "native"), (16, "native"), (8, "xla")):
+        monkeypatch.setattr(engine, "WIDTHS", {"float64": width, "float32": width})
+        _forget()
+        result = bm.simulate(scheme, start, step=0.1, steps=53, every=1, trajectories=37, seed=5, observe=observe, mode=mode, progress=False)
+        average, lags, counts = (result[name] for name in observe)
+        found[width, mode] = [x.values for x in (average.mean, average.block_stderr, lags.covariance, counts.counts)]
+    _forget()
+    for other in ((4, "native"), (16, "native")):
+        assert all(np.array_equal(a, b) for a, b in zip(found[8, "native"], found[other], strict=True))
+    for a, b in zip(found[8, "native"], found[8, "xla"], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
