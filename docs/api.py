@@ -63,6 +63,7 @@ GROUPS = {
     ),
     "Noises of bodies": ("Add up with `+`, for `rigid_bodies(noise=...)`.", "Noise translation_noise orientation_noise pair_noise"),
     "Store": ("Results on disk.", "save load"),
+    "Views": ("Moving bodies, in a page.", "view View Drawing Part Line"),
 }
 
 # Methods and properties that a user calls; the others serve the library itself.
@@ -78,6 +79,7 @@ MEMBERS = {
     "Action": "start adjoint space title",
     "Trajectory": "q p final outcome",
     "Body": "inertia principal given",
+    "View": "save",
 }
 
 

@@ -11,6 +11,7 @@ from bismut.actions import (
     VariationalEuler,
     Verlet,
 )
+from bismut.drawing import Drawing, Line, Part
 from bismut.ensembles import (
     Observer,
     Plan,
@@ -99,6 +100,7 @@ from bismut.mechanics import (
 from bismut.noise import FractionalBrownian, Jumps, OrnsteinUhlenbeck, Path, Recorded, Wiener
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
 from bismut.store import load, save, simulate
+from bismut.views import View, view
 
 __all__ = [
     "ABOBA",
@@ -118,6 +120,7 @@ __all__ = [
     "Dask",
     "Discrete",
     "DiscreteHamiltonian",
+    "Drawing",
     "Euclidean",
     "EulerMaruyama",
     "FractionalBrownian",
@@ -128,11 +131,13 @@ __all__ = [
     "ImplicitEulerMaruyama",
     "Jumps",
     "Langevin",
+    "Line",
     "Metropolised",
     "Midpoint",
     "Noise",
     "Observer",
     "OrnsteinUhlenbeck",
+    "Part",
     "Path",
     "Placed",
     "Plan",
@@ -152,6 +157,7 @@ __all__ = [
     "Trajectory",
     "VariationalEuler",
     "Verlet",
+    "View",
     "Wiener",
     "acceptance",
     "action_differential",
@@ -215,6 +221,7 @@ __all__ = [
     "values",
     "verify",
     "verify_step",
+    "view",
     "with_forces",
     "work",
 ]
