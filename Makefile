@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figures test test-newest test-ovito check measure bench clean
+.PHONY: demo figures test test-newest test-ovito page-test check measure bench clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
@@ -11,7 +11,12 @@ figures: .venv/demo
 	$(BIN)/bismut figure all
 
 test: .venv/test check
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser"
+
+# Pages of moving bodies in a real browser, without a network. Debian's Chromium is installed if there is none.
+page-test: .venv/test
+	@command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+	$(BIN)/pytest -m browser tests/pages
 
 # The newest Python that is found, which has a newer jax: a file of each room, in an environment of its own. What a new version breaks, it breaks there.
 SMOKE := cli/test_toml engines/test_compiler ensembles/test_ensemble flows/test_structure mechanics/test_dependence noise/test_threefry \

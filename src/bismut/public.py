@@ -12,6 +12,7 @@ from bismut.actions import (
     VariationalEuler,
     Verlet,
 )
+from bismut.drawing import Drawing, Line, Part
 from bismut.ensembles import (
     Observer,
     Plan,
@@ -101,6 +102,7 @@ from bismut.noise import FractionalBrownian, Jumps, OrnsteinUhlenbeck, Path, Rec
 from bismut.sharing import export, import_state, to_arviz
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
 from bismut.store import load, save, simulate
+from bismut.views import View, view
 
 __all__ = [
     "ABOBA",
@@ -120,6 +122,7 @@ __all__ = [
     "Dask",
     "Discrete",
     "DiscreteHamiltonian",
+    "Drawing",
     "Euclidean",
     "EulerMaruyama",
     "FractionalBrownian",
@@ -130,11 +133,13 @@ __all__ = [
     "ImplicitEulerMaruyama",
     "Jumps",
     "Langevin",
+    "Line",
     "Metropolised",
     "Midpoint",
     "Noise",
     "Observer",
     "OrnsteinUhlenbeck",
+    "Part",
     "Path",
     "Placed",
     "Plan",
@@ -154,6 +159,7 @@ __all__ = [
     "Trajectory",
     "VariationalEuler",
     "Verlet",
+    "View",
     "Wiener",
     "acceptance",
     "action_differential",
@@ -220,6 +226,7 @@ __all__ = [
     "values",
     "verify",
     "verify_step",
+    "view",
     "with_forces",
     "work",
 ]
