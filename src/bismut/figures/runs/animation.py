@@ -48,7 +48,9 @@ def _axis(figure: Any, count: int, i: int, drawing: Drawing) -> tuple[Any, Any, 
     from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
     axis = figure.add_subplot(1, count, i + 1, projection="3d")
-    ends = np.concatenate([np.asarray(drawing.x, float).reshape(-1, 3), *(_segments(drawing, 0).reshape(-1, 3), _arrows(drawing, 0).reshape(-1, 3))])
+    frames = range(len(drawing.x))
+    moving = [shown(drawing, frame).reshape(-1, 3) for shown in (_segments, _arrows) for frame in frames]
+    ends = np.concatenate([np.asarray(drawing.x, float).reshape(-1, 3), *moving])
     ends = ends[np.isfinite(ends).all(1)]
     middle, reach = (ends.max(0) + ends.min(0)) / 2, max(0.55 * np.ptp(ends, axis=0).max(), 1e-9)
     for centre, limits in zip(middle, (axis.set_xlim, axis.set_ylim, axis.set_zlim), strict=True):
