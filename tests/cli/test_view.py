@@ -18,3 +18,14 @@ def test_a_run_without_paths_says_how_to_keep_some(bismut):
     seen = bismut("view", "some")
     assert seen.exit_code == 2
     assert "--observe paths" in seen.stderr
+
+
+def test_kept_trajectories_become_an_animation(bismut, tmp_path):
+    from PIL import Image
+
+    assert bismut("run", "heavy-top", "--observe", "paths", "--steps", 3, "--trajectories", 1, "--every", 1, "--out", "top").exit_code == 0
+    made = bismut("plot", "top", "--animate")
+    assert made.exit_code == 0, made.stderr
+    with Image.open(tmp_path / "top" / "pictures" / "paths.gif") as film:
+        assert film.n_frames == 4
+    assert bismut("plot", "top", "--animate", "--format", "avi").exit_code == 2
