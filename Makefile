@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figures test test-newest check measure bench clean
+.PHONY: demo figures test test-newest test-ovito page-test check measure bench clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
@@ -11,7 +11,12 @@ figures: .venv/demo
 	$(BIN)/bismut figure all
 
 test: .venv/test check
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser"
+
+# Pages of moving bodies in a real browser, without a network. Debian's Chromium is installed if there is none.
+page-test: .venv/test
+	@command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+	$(BIN)/pytest -m browser tests/pages
 
 # The newest Python that is found, which has a newer jax: a file of each room, in an environment of its own. What a new version breaks, it breaks there.
 SMOKE := cli/test_toml engines/test_compiler ensembles/test_ensemble flows/test_structure mechanics/test_dependence noise/test_threefry \
@@ -25,6 +30,16 @@ test-newest: .newest/ready
 .newest/ready: pyproject.toml constraints.txt
 	$(or $(NEWEST),$(PYTHON)) -m venv .newest
 	.newest/bin/pip install --quiet --constraint constraints.txt --editable '.[figures,smoke]'
+	touch $@
+
+# Files read back by OVITO, which takes 600 MB with Qt and so has an environment of its own.
+test-ovito: .ovito/ready
+	.ovito/bin/python -c 'import ovito'
+	QT_QPA_PLATFORM=offscreen .ovito/bin/pytest tests/sharing/test_ovito.py
+
+.ovito/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .ovito
+	.ovito/bin/pip install --quiet --constraint constraints.txt --editable '.[share,smoke,ovito]'
 	touch $@
 
 check: .venv/test
@@ -59,4 +74,4 @@ bench: .bench/ready
 	touch $@
 
 clean:
-	rm -rf .venv .newest .bench output build dist
+	rm -rf .venv .newest .ovito .bench output build dist

@@ -40,8 +40,9 @@ def _dipoles(count: int) -> Goal:
     )
 
 
-def _box(count: int) -> tuple[tuple[str, int], ...]:
-    return ("count", count), ("trajectories", 1)
+def _box(count: int) -> tuple[tuple[str, float], ...]:
+    """Long rounds: a run begins with a look at all pairs, which would be a part of short ones."""
+    return ("count", count), ("trajectories", 1), ("seconds", 5.0)
 
 
 def _observers(words: str, name: str) -> Goal:

@@ -63,6 +63,8 @@ GROUPS = {
     ),
     "Noises of bodies": ("Add up with `+`, for `rigid_bodies(noise=...)`.", "Noise translation_noise orientation_noise pair_noise"),
     "Store": ("Results on disk.", "save load"),
+    "Sharing": ("Formats of other programs, see [Sharing](sharing.md), which also has `bm.units`.", "export import_state to_arviz"),
+    "Views": ("Moving bodies, in a page.", "view View Drawing Part Line"),
 }
 
 # Methods and properties that a user calls; the others serve the library itself.
@@ -78,6 +80,7 @@ MEMBERS = {
     "Action": "start adjoint space title",
     "Trajectory": "q p final outcome",
     "Body": "inertia principal given",
+    "View": "save",
 }
 
 

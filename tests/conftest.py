@@ -15,7 +15,7 @@ jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 
-ROOMS = ("spaces", "noise", "mechanics", "actions", "flows", "ensembles", "findings", "store", "gallery", "figures")
+ROOMS = ("spaces", "noise", "mechanics", "actions", "flows", "ensembles", "findings", "store", "gallery", "figures", "sharing")
 install_import_hook([f"bismut.{room}" for room in ROOMS], "beartype.beartype")
 
 settings.register_profile("laws", derandomize=True, deadline=None, max_examples=6)

@@ -7,6 +7,7 @@ The public names are those of `bismut.public`. They are fetched when the first o
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bismut import units as units
     from bismut.public import *  # noqa: F403
 
 

@@ -1,5 +1,6 @@
 """Every public name, gathered from the rooms; `import bismut` offers them and reads this file when the first of them is asked for."""
 
+from bismut import units  # noqa: F401
 from bismut.actions import (
     Action,
     Discrete,
@@ -11,6 +12,7 @@ from bismut.actions import (
     VariationalEuler,
     Verlet,
 )
+from bismut.drawing import Drawing, Line, Part
 from bismut.ensembles import (
     Observer,
     Plan,
@@ -97,8 +99,10 @@ from bismut.mechanics import (
     with_forces,
 )
 from bismut.noise import FractionalBrownian, Jumps, OrnsteinUhlenbeck, Path, Recorded, Wiener
+from bismut.sharing import export, import_state, to_arviz
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
 from bismut.store import load, save, simulate
+from bismut.views import View, view
 
 __all__ = [
     "ABOBA",
@@ -118,6 +122,7 @@ __all__ = [
     "Dask",
     "Discrete",
     "DiscreteHamiltonian",
+    "Drawing",
     "Euclidean",
     "EulerMaruyama",
     "FractionalBrownian",
@@ -128,11 +133,13 @@ __all__ = [
     "ImplicitEulerMaruyama",
     "Jumps",
     "Langevin",
+    "Line",
     "Metropolised",
     "Midpoint",
     "Noise",
     "Observer",
     "OrnsteinUhlenbeck",
+    "Part",
     "Path",
     "Placed",
     "Plan",
@@ -152,6 +159,7 @@ __all__ = [
     "Trajectory",
     "VariationalEuler",
     "Verlet",
+    "View",
     "Wiener",
     "acceptance",
     "action_differential",
@@ -167,6 +175,7 @@ __all__ = [
     "energy",
     "euler_lagrange",
     "explain",
+    "export",
     "extremes",
     "first_passage",
     "gay_berne",
@@ -174,6 +183,7 @@ __all__ = [
     "harmonic_trap",
     "heat",
     "histogram",
+    "import_state",
     "in_space",
     "integrator_error",
     "kinetic_energy",
@@ -207,6 +217,7 @@ __all__ = [
     "temperature",
     "thermalize",
     "time_average",
+    "to_arviz",
     "trajectory",
     "translation",
     "translation_noise",
@@ -215,6 +226,7 @@ __all__ = [
     "values",
     "verify",
     "verify_step",
+    "view",
     "with_forces",
     "work",
 ]

@@ -5,9 +5,11 @@ import typer
 from bismut.cli.bench import bench
 from bismut.cli.check import check
 from bismut.cli.doctor import doctor
+from bismut.cli.export import export
 from bismut.cli.extend import extend
 from bismut.cli.figure import figure
 from bismut.cli.group import Commands
+from bismut.cli.import_ import import_
 from bismut.cli.info import info
 from bismut.cli.listing import list_systems
 from bismut.cli.merge import merge
@@ -19,6 +21,7 @@ from bismut.cli.run import run
 from bismut.cli.show import show
 from bismut.cli.terminal import make_readable
 from bismut.cli.verify import verify
+from bismut.cli.view import view
 
 app = typer.Typer(
     cls=Commands,
@@ -29,6 +32,7 @@ app = typer.Typer(
   bismut show heavy-top            what one of its systems is
   bismut run heavy-top             run it, and keep its statistics in output/heavy-top
   bismut plot output/heavy-top     draw what was kept
+  bismut view output/heavy-top     look at trajectories that were kept, with --observe paths
   bismut verify heavy-top          measure every claim of its scheme
   bismut new my_model.py           begin a model of your own: bismut run my_model.py:system
 
@@ -51,6 +55,9 @@ for name, command, words in (
     ("merge", merge, "one run of parts that were run with --blocks"),
     ("info", info, "what such a folder holds"),
     ("plot", plot, "pictures of what it holds"),
+    ("export", export, "write it for other programs: GSD, XYZ, LAMMPS, NetCDF, tables"),
+    ("import", import_, "a frame of another program as a start state"),
+    ("view", view, "look at moving bodies in a browser"),
     ("verify", verify, "every claim of a scheme, measured; or a folder's data"),
     ("repair", repair, "recompute what of it is damaged"),
     ("check", check, "the mistakes of a run file, or what it would take"),

@@ -14,6 +14,7 @@ def plot(
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder for the pictures [RUN/pictures]")] = None,
     form: Annotated[str, typer.Option("--format", metavar="NAME", help="png, pdf or svg")] = "png",
     only_list: Annotated[bool, typer.Option("--list", help="say what can be drawn, and draw nothing")] = False,
+    animated: Annotated[bool, typer.Option("--animate", help="an animation of the kept trajectories instead; --format gif or mp4")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="names and files as JSON")] = False,
 ) -> None:
     """Draw what was observed: energy, temperature and momenta over time, histograms, correlations, sections, and from kept trajectories and last
@@ -33,6 +34,15 @@ def plot(
     from bismut.figures.style import check_installed
     from bismut.store import read_run
 
+    if animated:
+        from bismut.figures.runs.animation import animate
+        from bismut.views import scene_of
+
+        check_installed()
+        kind = "gif" if form == "png" else form
+        file = animate(scene_of(run, frames=100), (out or run / "pictures") / f"paths.{kind}")
+        print_json({"paths": file}) if as_json else print(f"{'paths':24} {file}")
+        return
     found = read_run(run)
     if found.stored.state != "complete":
         print(f"bismut: {run} is not complete: {found.stored}.", file=sys.stderr)

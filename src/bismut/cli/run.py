@@ -35,8 +35,8 @@ def run(
         typer.Option(
             metavar="KEY=VALUE",
             help="where it begins: q=0.5 or q=[[...]], and one of velocity=, momentum=, temperature= (random momenta); project=true moves it onto "
-            "the constraints; what is not given is the system's own; may be repeated",
-            autocompletion=begins(tuple(f"{key}=" for key in ("q", *MOTIONS, "project"))),
+            "the constraints; file=last.gsd and frame=-1 begin at a frame (GSD, extxyz); what is not given is the system's own; may be repeated",
+            autocompletion=begins(tuple(f"{key}=" for key in ("q", *MOTIONS, "project", "file", "frame"))),
         ),
     ] = None,
     step: Annotated[float | None, typer.Option(metavar="H", help="time step [the system's own choice]")] = None,

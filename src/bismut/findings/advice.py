@@ -110,7 +110,7 @@ def advise_step(
     functions = {"potential": lambda s: scheme.system.potential(s.q) / bath.kT, **{f"own {name}": f for name, f in (observables or {}).items()}}
     known = gibbs.quadrature(scheme.system, bath, functions, runs[-1].final.q) if not scheme.system.constraints else None
     exact = {name: value[0] for name, value in (known or {}).items()} | {"excess": 0.0}
-    order = scheme.claims.weak_order or 1.0
+    order = float(scheme.claims.weak_order or 1)
     curves = tuple(_curve(name, steps, runs, exact.get(name), order) for name in ("excess", *functions))
     largest = min([curve.largest(tolerance) for curve in curves] + [float(steps.max())])
     return Advice(largest, tolerance, curves, float(steps.max()))

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.drawing import Drawing, Part, about_third, in_space
 from bismut.findings.structure import volume_factor
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.mechanics import System, mechanical
@@ -58,6 +59,13 @@ def _volume(trial: Trial) -> float:
     return float(jax.jit(lambda state: volume_factor(trial.scheme, state, 0.1, jnp.array([0.3])))(trial.state))
 
 
+def picture(system: System, q) -> Drawing:
+    """A disk that slides and turns, with a spot on its rim."""
+    q = np.asarray(q)
+    parts = [Part("rod", (0.5, 0.5, 0.08)), Part("ball", 0.09, at=(0.38, 0.0, 0.08), colour="#1a1a1a")]
+    return Drawing(in_space(q[:, None, :1]), about_third(q[:, None, 1]), parts, flat=True)
+
+
 ENTRY = Entry(
     "ballistic-pendulum",
     __doc__,
@@ -69,4 +77,5 @@ ENTRY = Entry(
         # The relative spread of p² is √2; eleven records of 4000 trajectories: 4 standard errors, and the bias of explicit friction, below 0.5 %.
         Fact("both momenta stay at kT, through a bath of rank one (4000 trajectories, t up to 10)", _hottest, 1.0, 0.05),
     ),
+    picture=picture,
 )

@@ -9,6 +9,7 @@ Physica 7, 284 (1940)). In equilibrium positions follow exp(−b(q² − 1)²/kT
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.drawing import SPACE, Drawing, Line, Part
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import ensemble_mean
 from bismut.gallery.pendulum import in_its_bath
@@ -42,6 +43,16 @@ def _second_moment(trial: Trial) -> float:
     return measured / expected
 
 
+def picture(system: System, q) -> Drawing:
+    """A particle on the curve of its energy."""
+    height = lambda x: float(system.parameters["barrier"]) * (x**2 - 1) ** 2
+    place = lambda x: np.stack([x, height(x), np.zeros_like(x)], -1)
+    reach = max(1.5, float(np.nanmax(np.abs(q), initial=0.0)))
+    curve = place(np.linspace(-reach, reach, 81))
+    ground = Line(np.full(80, SPACE), np.full(80, SPACE), curve[:-1], curve[1:])
+    return Drawing(place(np.asarray(q)), None, [Part("ball", 0.1)], [ground], flat=True)
+
+
 ENTRY = Entry(
     "double-well",
     __doc__,
@@ -53,4 +64,5 @@ ENTRY = Entry(
         # The relative spread of q² is 0.45: 4 standard errors with ten records of 4000 trajectories, few of them independent.
         Fact("⟨q²⟩ over its Gibbs average stays 1 (kT = b/2, 4000 trajectories, t up to 20)", _second_moment, 1.0, 0.02),
     ),
+    picture=picture,
 )

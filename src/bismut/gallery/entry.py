@@ -13,6 +13,7 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from bismut.actions import VariationalEuler
+from bismut.drawing import Drawing
 from bismut.ensembles import Trajectory, trajectory
 from bismut.ensembles.checks import check_start, one_start
 from bismut.errors import BismutError, nearest
@@ -59,6 +60,7 @@ class Entry:
     step     a step that suits the scheme
     facts    what is known exactly, with default parameters
     kept     names of those symmetries of the system that the default noise keeps; all of them unless said otherwise
+    picture  how it is drawn: of the system and points q, time along the first axis, a `Drawing`; without it as its space and masses suggest
     """
 
     name: str
@@ -69,6 +71,7 @@ class Entry:
     step: float = 0.01
     facts: tuple[Fact, ...] = ()
     kept: tuple[str, ...] | None = None
+    picture: Callable[[System, Any], Drawing] | None = None
 
     def __repr__(self) -> str:
         return f"Entry({self.name!r}: {self.title})"

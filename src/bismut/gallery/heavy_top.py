@@ -8,8 +8,10 @@ field s₃ breaks the symmetry, and J₃ changes in each step by exactly −s₃
 """
 
 import jax.numpy as jnp
+import numpy as np
 
 from bismut.actions import VariationalEuler
+from bismut.drawing import SPACE, Drawing, Part
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import step
 from bismut.mechanics import State, System, left_rotation, mechanical
@@ -45,6 +47,14 @@ def _broken(trial: Trial) -> float:
     return float((J(new) - J(state)) / (-0.4 * R[1, 2] * dW[2]))
 
 
+def picture(system: System, R) -> Drawing:
+    """A top on its tip; two spots on its rim show how it turns, a line where its axis has been."""
+    spots = Part("ball", 0.09, body=[0, 0], at=[[0.62, 0.0, 0.58], [-0.62, 0.0, 0.58]], colour="#1a1a1a")
+    top = Part("top", (0.65, 0.65, 1.1))
+    post = Part("rod", (0.04, 0.04, 0.6), body=[SPACE], at=(0.0, 0.0, -0.6))
+    return Drawing(np.zeros((len(R), 1, 3)), np.asarray(R)[:, None], [top, spots, post], trails=[(0, (0.0, 0.0, 1.1))])
+
+
 ENTRY = Entry(
     "heavy-top",
     __doc__,
@@ -52,4 +62,5 @@ ENTRY = Entry(
     start=lambda scheme: scheme.start(jnp.eye(3), velocity=jnp.array([0.3, 0.2, 1.0])),
     step=0.01,
     facts=(Fact("a horizontal field changes J₃ in a step by −s₃ R₂₃ ΔW (ratio)", _broken, 1.0, 1e-11),),
+    picture=picture,
 )

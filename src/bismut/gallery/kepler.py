@@ -9,8 +9,10 @@ closes after T = 2π √(a³/μ) (third law).
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from bismut.actions import Verlet
+from bismut.drawing import SPACE, Drawing, Part, in_space
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.mechanics import State, System, left_rotation, mechanical
 from bismut.spaces import Euclidean
@@ -43,6 +45,12 @@ def _period(trial: Trial) -> float:
     return float(jnp.max(jnp.abs(jnp.concatenate(jax.tree.leaves((end.q - start.q, end.p - start.p))))))
 
 
+def picture(system: System, q) -> Drawing:
+    """A planet about its sun, and where it has been."""
+    parts = [Part("ball", 0.06), Part("ball", 0.12, body=[SPACE], colour="#e69f00")]
+    return Drawing(in_space(np.asarray(q)[:, None]), None, parts, trails=[(0, (0.0, 0.0, 0.0))], flat=True)
+
+
 ENTRY = Entry(
     "kepler",
     __doc__,
@@ -51,4 +59,5 @@ ENTRY = Entry(
     scheme=Verlet,
     step=0.01,
     facts=(Fact("without noise an orbit of semi-major axis 1 closes after 2π (4000 steps)", _period, 0.0, 1e-3),),
+    picture=picture,
 )

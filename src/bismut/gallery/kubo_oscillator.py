@@ -10,6 +10,7 @@ a linear symplectic map of its start: areas in phase space do not change (Kubo, 
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.drawing import SPACE, Drawing, Line, Part, in_space
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import coin_mean, ensemble_mean
 from bismut.gallery.oscillator import modified_energy
@@ -48,6 +49,11 @@ def _second_moment(trial: Trial) -> float:
     return ensemble_mean(trial.scheme, trial.state, lambda s: s.q[0] ** 2, step=h, steps=round(T / h), trajectories=4000)
 
 
+def picture(system: System, q) -> Drawing:
+    """A mass on the line, and its spring to the place of rest."""
+    return Drawing(in_space(np.asarray(q)[:, None]), None, [Part("ball", 0.12), Part("block", 0.05, body=[SPACE])], [Line(SPACE, 0)], flat=True)
+
+
 ENTRY = Entry(
     "kubo-oscillator",
     __doc__,
@@ -58,4 +64,5 @@ ENTRY = Entry(
         Fact("the mean of the modified energy grows by s²q²/2 per unit time, exactly (ratio after one step, h = 0.3)", _modified_growth, 1.0, 1e-13),
         Fact("⟨q²⟩ at t = 6 is that of the closed equations (4000 trajectories)", _second_moment, second_moment(6.0), 0.1),
     ),
+    picture=picture,
 )

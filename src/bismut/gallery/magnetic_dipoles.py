@@ -11,6 +11,7 @@ In a bath each of the six axes of every magnet comes to the same temperature, wh
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.drawing import Drawing, Part, semi_axes
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.mechanics import Scheme, State, System, dipoles, harmonic_trap, left_rotations, pair_noise, rigid_bodies, soft_spheres, translations
 from bismut.spaces import SO3
@@ -70,6 +71,14 @@ def _head_to_tail(trial: Trial) -> float:
     return float(pair.potential((x, jnp.tile(jnp.eye(3), (2, 1, 1)))))
 
 
+def picture(system: System, q) -> Drawing:
+    """Ellipsoids of inertia, at 0.6 of their size so that neighbours stay apart, with their moments as arrows."""
+    x, R = map(np.asarray, q)
+    mass, moments = map(np.asarray, system.momentum((x[0], R[0]), (np.ones_like(x[0]), np.ones_like(x[0]))))  # M v and I w with v = w = (1, 1, 1)
+    size = 0.6 * semi_axes(moments, mass[:, 0])
+    return Drawing(x, R, [Part("ellipsoid", size), Part("arrow", np.array([0.2, 0.2, 1.0]) * 1.6 * size[:, 2:], colour="#1a1a1a")])
+
+
 ENTRY = Entry(
     "magnetic-dipoles",
     __doc__,
@@ -77,4 +86,5 @@ ENTRY = Entry(
     start=moving,
     step=0.01,
     facts=(Fact("two magnets head to tail at distance 2 have the dipole energy −2/2³", _head_to_tail, -0.25, 1e-14),),
+    picture=picture,
 )

@@ -11,6 +11,7 @@ bound. On problems of this kind Newmark methods that are not variational lose en
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.drawing import SPACE, Drawing, Part
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.mechanics import System, left_rotation, mechanical, right_rotation
 from bismut.spaces import SO3
@@ -44,6 +45,15 @@ def _drift(trial: Trial) -> float:
     return float((energy[-2000:].mean() - energy[:2000].mean()) / energy.mean())
 
 
+def picture(system: System, R) -> Drawing:
+    """A bar with its two poles, and the pole in whose field it turns."""
+    arm, distance = float(system.parameters["arm"]), float(system.parameters["distance"])
+    ends = Part("ball", 0.16 * arm * np.ones(3), body=[0, 0], at=[[0.0, 0.0, arm], [0.0, 0.0, -arm]], colour="#1a1a1a")
+    pole = Part("ball", 0.2 * arm, body=[SPACE], at=(0.0, 0.0, distance), colour="#d55e00")
+    bar = Part("block", np.array([0.25, 0.12, 1.0]) * arm)
+    return Drawing(np.zeros((len(R), 1, 3)), np.asarray(R)[:, None], [bar, ends, pole], trails=[(0, (0.0, 0.0, arm))])
+
+
 ENTRY = Entry(
     "magnetic-rigid-body",
     __doc__,
@@ -51,4 +61,5 @@ ENTRY = Entry(
     start=lambda scheme: scheme.start(SO3().from_rotation_vector(jnp.array([1.0, 0.4, 0.0])), velocity=jnp.array([0.3, -0.2, 0.5])),
     step=0.05,
     facts=(Fact("without noise the energy does not drift in 8000 steps of 0.1 (relative)", _drift, 0.0, 1e-3),),
+    picture=picture,
 )

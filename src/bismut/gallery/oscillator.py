@@ -8,7 +8,9 @@ for every step h (Strømmen Melbø and Higham, Appl. Numer. Math. 51, 89 (2004),
 """
 
 import jax.numpy as jnp
+import numpy as np
 
+from bismut.drawing import SPACE, Drawing, Line, Part, in_space
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import coin_mean, ensemble_mean
 from bismut.mechanics import System, mechanical
@@ -43,6 +45,11 @@ def _growth(trial: Trial) -> float:
     return (energy - float(modified_energy(trial.state, h, 1.0))) / T
 
 
+def picture(system: System, q) -> Drawing:
+    """A mass on the line, and its spring to the place of rest."""
+    return Drawing(in_space(np.asarray(q)[:, None]), None, [Part("ball", 0.12), Part("block", 0.05, body=[SPACE])], [Line(SPACE, 0)], flat=True)
+
+
 ENTRY = Entry(
     "oscillator",
     __doc__,
@@ -54,4 +61,5 @@ ENTRY = Entry(
         # The spread of the energy at t = 20 is about 3.5, so this is 4 standard errors of the rate.
         Fact("mean energy grows by s²/2 per unit time (4000 trajectories up to t = 20)", _growth, 0.125, 0.011),
     ),
+    picture=picture,
 )

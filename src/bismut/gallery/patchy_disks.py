@@ -11,6 +11,7 @@ momentum as well.
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.drawing import Drawing, Part, about_third, in_space
 from bismut.flows import Langevin
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.mechanics import Scheme, State, System, left_rotation, mechanical, pair_potential
@@ -75,6 +76,13 @@ def _angular_momentum(trial: Trial) -> float:
     return float(J(run.final) - J(trial.state))
 
 
+def picture(system: System, q) -> Drawing:
+    """Disks of diameter 1, each with a spot towards its first patch."""
+    x, R = np.asarray(q[0]), np.asarray(q[1])
+    parts = [Part("rod", (0.48, 0.48, 0.1)), Part("ball", 0.1, at=(0.4, 0.0, 0.1), colour="#1a1a1a")]
+    return Drawing(in_space(x), about_third(np.arctan2(R[..., 1, 0], R[..., 0, 0])), parts, flat=True)
+
+
 ENTRY = Entry(
     "patchy-disks",
     __doc__,
@@ -84,4 +92,5 @@ ENTRY = Entry(
     step=0.01,
     facts=(Fact("without the bath the angular momentum is kept", _angular_momentum, 0.0, 1e-11),),
     kept=(),  # a bath keeps no momentum
+    picture=picture,
 )

@@ -10,6 +10,7 @@ every q, so that exp(−H/kT) is invariant although the bath depends on position
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.drawing import SPACE, Drawing, Line, Part
 from bismut.flows import Langevin
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import ensemble_mean
@@ -38,6 +39,12 @@ def _mean_cosine(trial: Trial) -> float:
     return ensemble_mean(trial.scheme, start, lambda s: jnp.cos(s.q), step=0.1, steps=200, trajectories=4000, records=10)
 
 
+def picture(system: System, q) -> Drawing:
+    """A bob on a rod in the plane."""
+    bob = np.stack([np.sin(q), -np.cos(q), np.zeros_like(q)], -1)[:, None]
+    return Drawing(bob, None, [Part("ball", 0.12), Part("block", 0.05, body=[SPACE])], [Line(SPACE, 0)], flat=True)
+
+
 ENTRY = Entry(
     "pendulum",
     __doc__,
@@ -49,4 +56,5 @@ ENTRY = Entry(
         # The spread of cos q is 0.36; ten records of 4000 trajectories, less than half of them independent: 4 standard errors.
         Fact("⟨cos q⟩ = I₁(2)/I₀(2) stays in equilibrium (kT = a/2, 4000 trajectories, t up to 20)", _mean_cosine, 0.697775, 0.012),
     ),
+    picture=picture,
 )

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import Verlet
+from bismut.drawing import SPACE, Drawing, Line, Part
 from bismut.gallery.entry import Entry, Fact
 from bismut.gallery.measures import largest
 from bismut.mechanics import Scheme, State, System, left_rotation, mechanical
@@ -47,6 +48,14 @@ def tilted(scheme: Scheme) -> State:
     return start
 
 
+def picture(system: System, x) -> Drawing:
+    """Balls on rigid links, from the point they hang from; the path of the last."""
+    links, length = np.shape(x)[1], float(system.parameters["length"])
+    lines = [Line(np.arange(-1, links - 1), np.arange(links))]
+    pivot = Part("block", 0.06 * length * np.ones(3), body=[SPACE])
+    return Drawing(x, None, [Part("ball", 0.12 * length * np.ones(3)), pivot], lines, trails=[(links - 1, np.zeros(3))])
+
+
 ENTRY = Entry(
     "pendulum-chain",
     __doc__,
@@ -55,4 +64,5 @@ ENTRY = Entry(
     scheme=Verlet,
     step=0.02,
     facts=(Fact("links keep their lengths", lambda trial: largest(trial, lambda s: trial.system.constraint(s.q)), 0.0, 1e-12),),
+    picture=picture,
 )

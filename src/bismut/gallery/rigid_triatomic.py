@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import Verlet
+from bismut.drawing import Drawing, Line, Part
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import largest
 from bismut.mechanics import Scheme, State, System, body, mechanical, translations
@@ -60,6 +61,12 @@ def _inertia(trial: Trial) -> float:
     return float(trial.system.kinetic_energy(trial.state)) / float(rigid)
 
 
+def picture(system: System, x) -> Drawing:
+    """Three atoms, the first one large, and their bonds."""
+    bonds = np.asarray(_PAIRS)
+    return Drawing(x, None, [Part("ball", 0.3, body=[0]), Part("ball", 0.18, body=[1, 2])], [Line(bonds[:, 0], bonds[:, 1])])
+
+
 ENTRY = Entry(
     "rigid-triatomic",
     __doc__,
@@ -71,4 +78,5 @@ ENTRY = Entry(
         Fact("bonds keep their lengths", lambda trial: largest(trial, lambda s: trial.system.constraint(s.q)), 0.0, 1e-12),
         Fact("three constrained atoms have the kinetic energy of a rigid body (ratio)", _inertia, 1.0, 1e-12),
     ),
+    picture=picture,
 )

@@ -11,6 +11,7 @@ spatial angular momentum of craft and wheels is kept on every path. Noise of amp
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.drawing import Drawing, Part, about_third, towards
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import coin_mean
 from bismut.mechanics import Scheme, State, System, symmetry
@@ -58,6 +59,16 @@ def _heating(trial: Trial) -> float:
     return gained / h / (0.5 * 0.05**2 * (3 / 0.1 + np.sum(1 / np.array([1.0, 1.5, 2.0]))))
 
 
+def picture(system: System, q) -> Drawing:
+    """A craft with three wheels, one about each of its axes; body 0 is the craft, the others are the wheels."""
+    R, angle = np.asarray(q[0]), np.asarray(q[1])
+    wheels = np.einsum("fij,ajk,fakl->fail", R, towards(np.eye(3)), about_third(angle))
+    places = np.einsum("fij,aj->fai", R, 0.75 * np.eye(3))
+    x, turns = np.concatenate([np.zeros((len(R), 1, 3)), places], 1), np.concatenate([R[:, None], wheels], 1)
+    spots = Part("ball", 0.06, body=[1, 2, 3], at=(0.28, 0.0, 0.05), colour="#1a1a1a")
+    return Drawing(x, turns, [Part("block", (0.5, 0.4, 0.3), body=[0]), Part("rod", (0.36, 0.36, 0.05), body=[1, 2, 3]), spots])
+
+
 ENTRY = Entry(
     "spacecraft",
     __doc__,
@@ -65,4 +76,5 @@ ENTRY = Entry(
     start=slewing,
     step=0.02,
     facts=(Fact("noise feeds energy in at the rate ½ s² Σ (1/j + 1/I_a) (ratio)", _heating, 1.0, 0.01),),
+    picture=picture,
 )

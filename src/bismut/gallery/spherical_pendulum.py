@@ -7,8 +7,10 @@ on the sphere as in free space; the constraint holds to round-off, and so does i
 """
 
 import jax.numpy as jnp
+import numpy as np
 
 from bismut.actions import Verlet
+from bismut.drawing import SPACE, Drawing, Line, Part
 from bismut.gallery.entry import Entry, Fact
 from bismut.gallery.measures import largest
 from bismut.mechanics import System, left_rotation, mechanical
@@ -34,6 +36,13 @@ def _leaving(trial) -> float:
     return largest(trial, lambda state: rate(system, state.q, system.velocity(state.q, state.p)))
 
 
+def picture(system: System, x) -> Drawing:
+    """A ball on a rod, and its path on the sphere."""
+    length = float(system.parameters["length"])
+    parts = [Part("ball", 0.1 * length), Part("block", 0.05 * length, body=[SPACE])]
+    return Drawing(np.asarray(x)[:, None], None, parts, [Line(SPACE, 0)], trails=[(0, (0.0, 0.0, 0.0))])
+
+
 ENTRY = Entry(
     "spherical-pendulum",
     __doc__,
@@ -45,4 +54,5 @@ ENTRY = Entry(
         Fact("the mass stays on the sphere", lambda trial: largest(trial, lambda s: trial.system.constraint(s.q)), 0.0, 1e-12),
         Fact("the velocity stays tangent to it", _leaving, 0.0, 1e-12),
     ),
+    picture=picture,
 )

@@ -13,6 +13,7 @@ from itertools import product
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.drawing import Drawing, Line, Part, in_space
 from bismut.gallery.entry import Entry, Fact
 from bismut.mechanics import Scheme, State, System, left_rotation, mechanical, translations
 from bismut.repetition import Bonds, Pair, pairs
@@ -83,6 +84,13 @@ def random_start(scheme: Scheme, kinetic: float = 0.06, seed: int = 0) -> State:
     return start
 
 
+def picture(system: System, x) -> Drawing:
+    """Masses in the plane with their springs: those of length 1 or √2 in the lattice at rest."""
+    rest = np.asarray(system.parameters["rest"])
+    first, second = np.nonzero(np.triu(np.linalg.norm(rest[:, None] - rest[None], axis=-1) < 1.5, 1))
+    return Drawing(in_space(x), None, [Part("ball", 0.16)], [Line(first, second)], flat=True)
+
+
 ENTRY = Entry(
     "spring-lattice",
     __doc__,
@@ -90,4 +98,5 @@ ENTRY = Entry(
     start=random_start,
     step=0.1,
     facts=(Fact("a 4 × 4 lattice has 42 springs", lambda trial: len(springs(4, 4)[0]), 42.0, 0.0),),
+    picture=picture,
 )

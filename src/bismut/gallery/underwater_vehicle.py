@@ -16,6 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.drawing import Drawing, Part
 from bismut.errors import DomainError
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import spread
@@ -29,7 +30,8 @@ def underwater_vehicle(axes=(3.0, 2.0, 1.0), mass: float = 1.0) -> System:
         SE3(),
         lambda g, v, parameters: 0.5 * v @ (parameters["inertia"] * v),
         symmetries={"momentum": translations(), "angular": left_rotations()},
-        parameters={"inertia": np.concatenate(ellipsoid(axes, mass))},
+        # The semi-axes enter no law: they are there for the picture.
+        parameters={"inertia": np.concatenate(ellipsoid(axes, mass)), "axes": np.asarray(axes, float)},
     )
 
 
@@ -114,6 +116,12 @@ def start(scheme) -> State:
     return where
 
 
+def picture(system: System, g) -> Drawing:
+    """The ellipsoid with the semi-axes it was built with, and its path."""
+    R, x = np.asarray(g[0]), np.asarray(g[1])
+    return Drawing(x[:, None], R[:, None], [Part("ellipsoid", np.asarray(system.parameters["axes"]))], trails=[(0, (0.0, 0.0, 0.0))])
+
+
 ENTRY = Entry(
     "underwater-vehicle",
     __doc__,
@@ -126,4 +134,5 @@ ENTRY = Entry(
         Fact("a sphere carries half of its mass in fluid", lambda trial: ellipsoid((1.0, 1.0, 1.0))[1][0], 1.5, 1e-10),
         Fact("|P|² and Π·P are kept", _casimirs),
     ),
+    picture=picture,
 )

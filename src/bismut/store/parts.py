@@ -47,11 +47,12 @@ def parts_of(run: Path) -> list[StoredRun]:
 
 
 class Gathered(NamedTuple):
-    """The blocks that parts hold, each with the part that holds it, and those that nobody does."""
+    """The blocks that parts hold, each with the part that holds it, those that nobody does, and what differs between parts, if that was forced."""
 
     request: Request
     holders: Mapping[Place, StoredRun]
     missing: list[Place]
+    overridden: list[str]
 
 
 def gather(run: Path, request_of: Callable[[StoredRun], Request], force: bool = False) -> Gathered:
@@ -61,17 +62,18 @@ def gather(run: Path, request_of: Callable[[StoredRun], Request], force: bool = 
         raise StoreError(f"{run} holds no parts: `bismut run ... --blocks A:B --out {run}` makes them.")
     request = request_of(parts[0])
     holders: dict[Place, StoredRun] = {}
+    overridden: list[str] = []
     for part in parts:
         if part.state == "running":
             raise StoreError(f"{part.folder} is still being written. Wait for it, or end its process.")
-        compare(part, request, force=force)
+        overridden += [f"{part.folder.name}: {words}" for words in compare(part, request, force=force)]
         check_sound(part.folder)
         for place in sorted(RunJournal(request, part).places):
             other = holders.setdefault(place, part)
             if _seal(other, place) != _seal(part, place):
                 raise StoreError(f"Block {place[1]} of variant {place[0]} is not the same in {other.folder} and {part.folder}. Remove one of them.")
     wanted = [(variant, block) for variant in range(request.variants) for block in range(request.blocks)]
-    return Gathered(request, holders, [place for place in wanted if place not in holders])
+    return Gathered(request, holders, [place for place in wanted if place not in holders], overridden)
 
 
 def _seal(part: StoredRun, place: Place) -> list:
@@ -80,7 +82,7 @@ def _seal(part: StoredRun, place: Place) -> list:
 
 def merge_parts(run: Path, request_of: Callable[[StoredRun], Request], *, command: str, force: bool = False) -> KeptRun:
     """One run of all parts, which are removed when they are in it. Nothing is computed."""
-    request, holders, missing = gather(run, request_of, force)
+    request, holders, missing, overridden = gather(run, request_of, force)
     if missing:
         raise StoreError(f"{run} lacks {told({block for _, block in missing})} of {request.blocks}. Run them (--blocks A:B --out {run}), then merge.")
     with _claimed(run, request, next(iter(holders.values())), command, force) as claimed:
@@ -88,7 +90,8 @@ def merge_parts(run: Path, request_of: Callable[[StoredRun], Request], *, comman
         for place, part in holders.items():
             if place not in there:
                 claimed.commit(*place, part.block(*place), part.blocks[place])
-        kept = carry_out_kept(claimed, request, said={"parts": sorted({part.folder.name for part in holders.values()})}, progress=False)
+        said = {"parts": sorted({part.folder.name for part in holders.values()})} | ({"overridden": overridden} if overridden else {})
+        kept = carry_out_kept(claimed, request, said=said, progress=False)
     if not kept.problem:
         remove(run / PARTS)
     return kept

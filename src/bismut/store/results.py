@@ -21,6 +21,7 @@ import numpy as np
 from bismut.ensembles import Result
 from bismut.ensembles.outcome import Failure
 from bismut.errors import StoreError, WriteError
+from bismut.mechanics import inventory
 from bismut.store.arrays import Group, Labelled, safe
 from bismut.store.claim import claim
 from bismut.store.layout import CERTIFICATE, PROVENANCE, SCHEMA, STATISTICS
@@ -125,7 +126,14 @@ def provenance(result: Result) -> dict[str, Any]:
             "stopped": outcome.stopped,
         },
         "run": asdict(result.provenance),
+        "bodies": _bodies(result),
     }
+
+
+def _bodies(result: Result) -> dict[str, Any] | None:
+    """Masses, moments and box of what moved, so that a folder can be shared without the code it came from."""
+    found = None if result.request is None else inventory(result.request.scheme.system)
+    return None if found is None else found.data()
 
 
 def group(result: Result) -> Group:

@@ -6,6 +6,7 @@ A Python file is run when it is named there, and only there: a run file cannot n
     scheme(system)     the scheme that suits it; VariationalEuler without it
     step               a step that suits the scheme; 0.01 without it
     observables        names and functions of a State, to be asked for with --observe
+    picture(system, q) how it is drawn, a Drawing; as its space and masses suggest without it
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ def _entry(place: str, found: Any, module: ModuleType) -> Entry:
     step = getattr(module, "step", 0.01)
     if isinstance(step, bool) or not isinstance(step, int | float) or not step > 0:
         raise BismutError(f"step in {place.rpartition(':')[0]} must be a positive number, but {step!r} came.")
-    return Entry(place, module.__doc__ or place, build, start=module.start, scheme=getattr(module, "scheme", VariationalEuler), step=step)
+    scheme, picture = getattr(module, "scheme", VariationalEuler), getattr(module, "picture", None)
+    return Entry(place, module.__doc__ or place, build, start=module.start, scheme=scheme, step=step, picture=picture)
 
 
 def _observables(path: Path, module: ModuleType) -> Mapping[str, Callable]:

@@ -14,7 +14,7 @@ from bismut.cli.runs import defaults
 from bismut.cli.runs.model import Model, from_gallery
 from bismut.cli.runs.observers import default_observers, observers, reachable, with_books
 from bismut.cli.runs.schema import OVER_ACTIONS, Mistake, Mistakes, mistakes, number, shown, whole
-from bismut.cli.runs.starts import started
+from bismut.cli.runs.starts import started, with_frame
 from bismut.cli.runs.toml import Lines
 from bismut.ensembles import Request, perform, request
 from bismut.ensembles.sweep import grid, variants
@@ -81,6 +81,7 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
         whole_document["observe"] = asked
         if "bath" not in whole_document and "scheme" not in whole_document and (written := defaults.scheme(scheme)):
             whole_document["scheme"] = written
+        whole_document = with_frame(scheme, whole_document, found)
         start = with_books(scheme, started(scheme, start, whole_document, found), asked, found)
         watched, labels = observers(whole_document, scheme, start, model.observables, found)
         reachable(whole_document.get("until"), watched, asked, found)

@@ -5,6 +5,7 @@
     [scheme] name, retraction, end                                      how it steps; the gallery's choice without it
     [bath]   temperature, friction or rate, splitting                   Langevin dynamics instead of the bare scheme
     [start]  q, one of velocity, momentum and temperature, project      where it begins; what is left out is the gallery's choice
+             or file and frame instead of q                             a state that another program wrote
     [sweep]  parameters and their values                                extra axes of everything that is found
     [observe.NAME] kind, of, ...                                        what is looked at
     [until]  observers and standard errors                              trajectories are added until these are reached
@@ -157,6 +158,10 @@ def mistakes(document: Mapping[str, Any]) -> list[Mistake]:
     if isinstance(start, Mapping):
         first, *more = [key for key in start if key in MOTIONS] or [""]
         found += [Mistake(("start", key), f"{first} is given already: give one of {', '.join(MOTIONS)}.") for key in more]
+        if "file" in start and "q" in start:
+            found.append(Mistake(("start", "q"), "file is given already, which says where the bodies are."))
+        if "frame" in start and "file" not in start:
+            found.append(Mistake(("start", "frame"), "a frame belongs to a file: give file as well."))
     return found
 
 
@@ -212,6 +217,7 @@ _WORD = Wanted("a word in quotation marks", lambda value: isinstance(value, str)
 _FLAG = Wanted("true or false", lambda value: isinstance(value, bool))
 _POSITIVE = Wanted("a positive number", lambda value: number(value) and value > 0)
 _NUMBER = Wanted("a number", number)
+_WHOLE = Wanted("a whole number", whole)
 _ARRAY = Wanted("a number or lists of numbers", lambda value: number(value) or _nested(value))
 _FRICTION = Wanted("a number, a list of numbers or a matrix", lambda value: number(value) or _numbers(value))
 _QUANTITY = Table(
@@ -275,7 +281,9 @@ RUN = Table(
             },
             ("temperature",),
         ),
-        "start": Table({"q": _ARRAY, "velocity": _ARRAY, "momentum": _ARRAY, "temperature": _POSITIVE, "project": _FLAG}),
+        "start": Table(
+            {"q": _ARRAY, "velocity": _ARRAY, "momentum": _ARRAY, "temperature": _POSITIVE, "project": _FLAG, "file": _WORD, "frame": _WHOLE}
+        ),
         "sweep": Free(Wanted("a list of one or more numbers", _all(number))),
         "observe": Free(Observer()),
         "until": Free(Wanted("a positive standard error", _POSITIVE.holds)),

@@ -1,4 +1,7 @@
-"""Start states from the table [start]: a point and how it moves, checked against the space; what is left out is the model's own."""
+"""Start states from the table [start]: a point and how it moves, checked against the space; what is left out is the model's own.
+
+A frame of a file becomes numbers here, once: what a run is does not change when the file does.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,28 @@ from bismut.cli.runs.schema import MOTIONS, Mistake, Path_
 from bismut.ensembles.checks import check_start
 from bismut.errors import BismutError
 from bismut.mechanics import Maxwell, Scheme, State
+from bismut.sharing.importing import point_from, read_frame
+
+
+def with_frame(scheme: Scheme, document: Mapping[str, Any], found: list[Mistake]) -> dict[str, Any]:
+    """The document with a frame of a file in numbers: q, and the velocity unless the document says how it moves."""
+    asked = document.get("start")
+    if not isinstance(asked, Mapping) or "file" not in asked or any(mistake.path[0] == "start" for mistake in found):
+        return dict(document)
+    rest = {key: value for key, value in asked.items() if key not in ("file", "frame")}
+    moves = any(key in rest for key in MOTIONS)
+    try:
+        q, velocity = point_from(scheme, read_frame(asked["file"], asked.get("frame", -1)), at_rest=moves)
+    except BismutError as problem:
+        found.append(Mistake(("start", "file"), str(problem)))
+        return {**document, "start": rest}
+    numbers = {"q": _lists(q)} | ({} if moves else {"velocity": _lists(velocity)})
+    projected = {"project": True} if scheme.system.constraints else {}  # a file rounds numbers
+    return {**document, "start": {**numbers, **projected, **rest}}
+
+
+def _lists(tree: Any) -> Any:
+    return [_lists(part) for part in tree] if isinstance(tree, tuple) else np.asarray(tree).tolist()
 
 
 def started(scheme: Scheme, own: State | Maxwell, document: Mapping[str, Any], found: list[Mistake]) -> State | Maxwell:

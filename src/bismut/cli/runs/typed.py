@@ -15,7 +15,7 @@ from bismut.cli.runs.toml import Lines, parsed, read
 from bismut.errors import BismutError
 
 # Of each group one is given: typed in place of what a file says, it replaces that.
-ONE_OF = (("friction", "rate"), MOTIONS)
+ONE_OF = (("friction", "rate"), MOTIONS, ("q", "file"))
 
 
 def from_typed(what: str, numbers: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]], observe: list[str]) -> Prepared:
@@ -45,6 +45,7 @@ def from_typed(what: str, numbers: Mapping[str, Any], tables: Mapping[str, Mappi
         elif given:
             old = document.get(table, {})
             gone = {key for group in ONE_OF if set(group) & set(given) for key in group}
+            gone |= set(MOTIONS) if table == "start" and "file" in given else set()  # a frame says how it moves, too
             document[table] = {key: value for key, value in old.items() if key not in gone} | given if isinstance(old, Mapping) else given
             lines = {path: line for path, line in lines.items() if path[:1] != (table,) or path[-1] not in given}
     if observe:

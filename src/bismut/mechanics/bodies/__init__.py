@@ -5,6 +5,7 @@ from bismut.mechanics.bodies.dipole import dipoles, uniform_field
 from bismut.mechanics.bodies.elongated import gay_berne
 from bismut.mechanics.bodies.fields import gravity, harmonic_trap, soft_box
 from bismut.mechanics.bodies.forces import with_forces
+from bismut.mechanics.bodies.inventory import Inventory, inventory
 from bismut.mechanics.bodies.noises import orientation_noise, pair_noise, translation_noise
 from bismut.mechanics.bodies.pair_energy import pair_potential
 from bismut.mechanics.bodies.pairs import Placed
@@ -18,6 +19,7 @@ from bismut.repetition import pair_indices
 __all__ = [
     "Body",
     "Box",
+    "Inventory",
     "Noise",
     "Placed",
     "Potential",
@@ -26,6 +28,7 @@ __all__ = [
     "gay_berne",
     "gravity",
     "harmonic_trap",
+    "inventory",
     "orientation_noise",
     "pair_indices",
     "pair_noise",

@@ -68,4 +68,5 @@ def gay_berne(
         six = (real(sigma0) / (pair.r2 * near - sigma + real(sigma0))) ** 6
         return 4 * epsilon * six * (six - 1)
 
-    return Potential.of(PairTerm(energy, lambda x, R: turned("axis", unit, x, R), "Gay–Berne", cutoff=cutoff_of(cutoff)), "Gay–Berne")
+    seen = lambda x, R: turned("axis", unit, x, R)
+    return Potential.of(PairTerm(energy, seen, "Gay–Berne", cutoff=cutoff_of(cutoff), extent=(sigma0, kappa * sigma0)), "Gay–Berne")

@@ -59,6 +59,7 @@ class PairTerm:
     cutoff  beyond it the value is zero
     box     in which the nearest image is met
     factor  a number in front
+    extent  breadth and length of a body, where the term knows them; for pictures
     """
 
     value: Callable
@@ -69,6 +70,7 @@ class PairTerm:
     cutoff: Cutoff | None = None
     box: Box | None = None
     factor: Any = None
+    extent: Any = ()
 
     def inside(self, box: Box) -> "PairTerm":
         """The same in a box. Bonds have no cutoff: they lead to the nearest image."""

@@ -1,0 +1,54 @@
+"""`bismut export RUN --to FORMAT`: what a run folder holds, for other programs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bismut.cli.group import begins, print_json, whole_number
+
+FORMATS = ("gsd", "extxyz", "lammpstrj", "netcdf", "csv", "parquet")
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder that `bismut run` left")],
+    to: Annotated[str, typer.Option(metavar="FORMAT", help=", ".join(FORMATS), autocompletion=begins(FORMATS))],
+    out: Annotated[Path | None, typer.Option(metavar="PLACE", help="file, or folder of tables [beside the run, with its name]")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="observers, or final for the last states; may be repeated")] = None,
+    trajectory: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="one of the kept trajectories [all of them]")] = None,
+    at: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="of a sweep, the value of a parameter; may be repeated")] = None,
+    species: Annotated[str | None, typer.Option(metavar="NAMES", help="a name for each body, with commas between, such as O,H,H")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace what is there")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="the files as JSON")] = False,
+) -> None:
+    """Write a run in a format that other programs read.
+
+    \b
+    gsd, extxyz, lammpstrj   moving bodies: species, masses, moments, positions, velocities, orientations, box, time; a file for each
+                             trajectory that was kept (--observe paths), else the last state of the first one
+    netcdf                   everything that was observed, with labelled axes
+    csv, parquet             the same as tables, one for each observer, in a folder; with --only, one file
+
+    \b
+    bismut run magnetic-dipoles --observe energy,paths --out dipoles
+    bismut export dipoles --to gsd
+    bismut export dipoles --to csv --only energy --out energy.csv
+    """
+    from bismut.cli.runs.typed import settings
+    from bismut.errors import BismutError
+    from bismut.sharing import export as write
+    from bismut.sharing import formats
+
+    chosen = formats().get(to)
+    folder = chosen is not None and chosen.folder
+    values = settings("--at", at, "stiffness=0.5")
+    for name, value in values.items():
+        if not isinstance(value, int | float):
+            raise BismutError(f"--at wants a number for {name}, but {value!r} came.")
+    place = out or run.with_name(f"{run.absolute().name}-{to}" if folder else f"{run.absolute().name}{chosen.endings[0] if chosen else ''}")
+    names = None if species is None else species.split(",")
+    files = write(run, place, to=to, only=only or (), trajectory=trajectory, at=values, species=names, overwrite=overwrite)
+    if as_json:
+        print_json([str(file) for file in files])
+    for file in () if as_json else files:
+        print(file)

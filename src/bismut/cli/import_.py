@@ -1,0 +1,71 @@
+"""`bismut import FILE`: a frame of another program as a start state."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bismut.cli.group import print_json, system_names
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a GSD or extended XYZ file")],
+    frame: Annotated[int, typer.Option(metavar="N", help="which frame; negative ones are counted from the end")] = -1,
+    system: Annotated[str | None, typer.Option(metavar="NAME", help="a system of the gallery to start there", autocompletion=system_names)] = None,
+    parameters: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a parameter of the system; may be repeated")] = None,
+    temperature: Annotated[float | None, typer.Option(metavar="KT", help="draw momenta at this temperature instead of taking the file's")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="RUN.toml", help="write a run file that starts there")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run file")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="what the frame holds as JSON")] = False,
+) -> None:
+    """Say what a frame holds; with --system and --out write a run file that starts there, its numbers written out.
+
+    \b
+    bismut import dipoles-0.gsd
+    bismut import dipoles-0.gsd --system magnetic-dipoles --set bodies=3 --out again.toml
+    bismut run again.toml
+
+    Any run can begin at a frame as well, also one of a Python model: bismut run my_model.py:system --start file=dipoles-0.gsd --start frame=-1
+    """
+    from bismut.errors import BismutError
+    from bismut.sharing import read_frame
+
+    if (system is None) is not (out is None):
+        raise BismutError(
+            "--system and --out belong together. For systems that are not in the gallery: bismut run my_model.py:system --start file=FILE"
+        )
+    told = _told(read_frame(file, frame))
+    if as_json:
+        print_json(told)
+    else:
+        print("\n".join(f"{name:14} {value}" for name, value in told.items()))
+    if system is not None and out is not None:
+        _write(system, parameters, {"file": str(file), "frame": frame, "temperature": temperature}, out, overwrite)
+        if not as_json:
+            print(f"\nbismut run {out}")
+
+
+def _told(found: Any) -> dict[str, Any]:
+    has = {"velocities": found.v, "orientations": found.q, "masses": found.mass, "moments": found.moments}
+    known = [name for name, value in has.items() if value is not None]
+    counts = {name: found.species.count(name) for name in found.kinds}
+    return {
+        "bodies": len(found.species),
+        "species": ", ".join(f"{count} {name}" for name, count in counts.items()),
+        "time": float(found.times[0]),
+        "step": int(found.steps[0]),
+        "box": "open" if found.box is None else ", ".join(f"{side:g}" for side in found.box.lengths),
+        "holds": ", ".join(["positions", *known]),
+    }
+
+
+def _write(system: str, parameters: list[str] | None, start: dict[str, Any], out: Path, overwrite: bool) -> None:
+    from bismut.cli.runs import typed
+    from bismut.cli.runs.carrying import configuration
+    from bismut.errors import BismutError
+
+    if out.exists() and not overwrite:
+        raise BismutError(f"--out: {out} exists already. Choose another name, or replace it with --overwrite.")
+    ready = typed.from_typed(system, {}, {"parameters": typed.parameters(parameters), "start": start}, [])
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(configuration(ready), encoding="utf-8")

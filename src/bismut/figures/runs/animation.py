@@ -1,0 +1,91 @@
+"""Kept trajectories as an animation: GIF, or MP4 where ffmpeg is installed. Bodies are balls and lines here; pages (`views`) show shapes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bismut.drawing import Drawing
+from bismut.errors import DomainError
+from bismut.figures.runs.curves import COLOURS
+from bismut.figures.style import styled
+from bismut.views.scene import Scene
+
+FORMATS = {".gif": "pillow", ".mp4": "ffmpeg"}
+_GREY = "#8a8f98"
+
+
+def animate(scene: Scene, file: Path, frames_a_second: int = 20) -> Path:
+    """Write an animation of a scene, a panel for each trajectory."""
+    if file.suffix not in FORMATS:
+        raise DomainError(f"An animation is written as one of {', '.join(FORMATS)}, but {file.name!r} came.")
+    with styled() as plt:
+        from matplotlib.animation import FuncAnimation, writers
+
+        if not writers.is_available(FORMATS[file.suffix]):
+            raise DomainError(f"{file.suffix} needs {FORMATS[file.suffix]}, which is not installed here. Write a .gif instead.")
+        figure = plt.figure(figsize=(4.2 * len(scene.panels), 4.2))
+        axes = [_axis(figure, len(scene.panels), i, panel.drawing) for i, panel in enumerate(scene.panels)]
+
+        def draw(frame: int) -> list[Any]:
+            figure.suptitle(f"t = {scene.times[frame]:.4g}", fontsize=11)
+            for (_, balls, lines, arrows), panel in zip(axes, scene.panels, strict=True):
+                balls._offsets3d = tuple(np.asarray(panel.drawing.x)[frame].T)
+                lines.set_segments(_segments(panel.drawing, frame))
+                arrows.set_segments(_arrows(panel.drawing, frame))
+            return []
+
+        film = FuncAnimation(figure, draw, frames=len(scene.times), interval=1000 / frames_a_second)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        film.save(file, writer=FORMATS[file.suffix], fps=frames_a_second, dpi=90)
+        plt.close(figure)
+    return file
+
+
+def _axis(figure: Any, count: int, i: int, drawing: Drawing) -> tuple[Any, Any, Any, Any]:
+    from mpl_toolkits.mplot3d.art3d import Line3DCollection
+
+    axis = figure.add_subplot(1, count, i + 1, projection="3d")
+    frames = range(len(drawing.x))
+    moving = [shown(drawing, frame).reshape(-1, 3) for shown in (_segments, _arrows) for frame in frames]
+    ends = np.concatenate([np.asarray(drawing.x, float).reshape(-1, 3), *moving])
+    ends = ends[np.isfinite(ends).all(1)]
+    middle, reach = (ends.max(0) + ends.min(0)) / 2, max(0.55 * np.ptp(ends, axis=0).max(), 1e-9)
+    for centre, limits in zip(middle, (axis.set_xlim, axis.set_ylim, axis.set_zlim), strict=True):
+        limits(centre - reach, centre + reach)
+    axis.set_box_aspect((1, 1, 1))
+    if drawing.flat:
+        axis.view_init(90, -90)
+    x = np.asarray(drawing.x)[0]
+    balls = axis.scatter(*x.T, c=[COLOURS[b % len(COLOURS)] for b in range(len(x))], s=60 if len(x) < 50 else 12, depthshade=False)
+    lines = axis.add_collection3d(Line3DCollection(_segments(drawing, 0), colors=_GREY, linewidths=1.5), autolim=False)
+    arrows = axis.add_collection3d(Line3DCollection(_arrows(drawing, 0), colors="#1a1a1a", linewidths=1.5), autolim=False)
+    return axis, balls, lines, arrows
+
+
+def _segments(drawing: Drawing, frame: int) -> np.ndarray:
+    """Ends of all lines, (n, 2, 3)."""
+    found = [np.zeros((0, 2, 3))]
+    for line in drawing.lines:
+        first, second = np.broadcast_arrays(np.atleast_1d(line.first), np.atleast_1d(line.second))
+        ends = [_points(drawing, frame, body, at) for body, at in ((first, line.first_at), (second, line.second_at))]
+        found.append(np.stack(ends, 1))
+    return np.concatenate(found)
+
+
+def _arrows(drawing: Drawing, frame: int) -> np.ndarray:
+    """The third axis of every body that has an orientation, (n, 2, 3)."""
+    if drawing.R is None:
+        return np.zeros((0, 2, 3))
+    x, sizes = np.asarray(drawing.x, float)[frame], [np.max(np.asarray(part.size, float)) for part in drawing.parts if part.body is None]
+    reach = 1.3 * max(sizes, default=1.0)
+    return np.stack([x, x + reach * np.asarray(drawing.R)[frame][..., 2]], 1)
+
+
+def _points(drawing: Drawing, frame: int, bodies: np.ndarray, at: Any) -> np.ndarray:
+    """x_b + R_b z; number −1 is space itself."""
+    z = np.broadcast_to(np.asarray(at, float), (len(bodies), 3))
+    moved = z if drawing.R is None else np.einsum("nij,nj->ni", np.asarray(drawing.R)[frame][bodies], z)
+    return np.where((bodies < 0)[:, None], z, np.asarray(drawing.x, float)[frame][bodies] + moved)

@@ -1,0 +1,164 @@
+"""Extended XYZ, text: ASE, OVITO and most programs of materials read it.
+
+    K
+    Lattice="l 0 0 0 l 0 0 0 l" Origin="-l/2 -l/2 -l/2" pbc="T T F" Properties=species:S:1:pos:R:3:... Time=0.5 Step=50
+    X  x y z  ...
+
+Columns are `masses` and `momenta`, as ASE has them, `velo` and `orientation`, quaternions (x, y, z, w), as OVITO has them, `inertia`, principal
+moments, and `angular_momentum` in the axes of space. Species that are no elements are X, which ASE takes, and stand in a column `kind`. Numbers
+have all digits; positions are not wrapped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bismut.errors import BismutError
+from bismut.mechanics import Box
+from bismut.sharing import quaternions
+from bismut.sharing.format import Format
+from bismut.sharing.frames import Frames
+
+_SCALAR_LAST = [1, 2, 3, 0]  # of (w, x, y, z)
+_ENTRY = re.compile(r'([^\s="]+)\s*=\s*(?:"([^"]*)"|(\S+))')
+
+
+class Column(NamedTuple):
+    name: str
+    values: Any  # (T, K, n), or (K, n) where it does not change
+
+
+def write(frames: Frames, file: Path) -> list[Path]:
+    columns = [column for column in _columns(frames) if column.values is not None]
+    elements = frames.elements
+    words = [[name] if elements else ["X", name] for name in frames.species]
+    kinds = "species:S:1" if elements else "species:S:1:kind:S:1"
+    properties = ":".join([kinds, *(f"{name}:R:{values.shape[-1]}" for name, values in columns)])
+    with file.open("w", encoding="utf-8") as out:
+        for t, (time, step) in enumerate(zip(frames.times, frames.steps, strict=True)):
+            head = [*_cell(frames), f"Properties={properties}", f"Time={float(time)!r}", f"Step={int(step)}", f'made_by="{_quoted(frames.words)}"']
+            rows = np.concatenate([values[t] if values.ndim == 3 else values for _, values in columns], 1)
+            lines = [" ".join([*name, *map(repr, row)]) for name, row in zip(words, rows.tolist(), strict=True)]
+            out.write("\n".join([str(len(words)), " ".join(head), *lines]) + "\n")
+    return [file]
+
+
+def _columns(frames: Frames) -> list[Column]:
+    mass = None if frames.mass is None else frames.mass[:, None]
+    return [
+        Column("pos", frames.x),
+        Column("masses", mass),
+        Column("momenta", None if frames.v is None or mass is None else frames.v * mass),
+        Column("velo", frames.v),
+        Column("orientation", None if frames.q is None else frames.q[..., _SCALAR_LAST]),
+        Column("inertia", frames.moments),
+        Column("angular_momentum", frames.turning),
+    ]
+
+
+def _cell(frames: Frames) -> list[str]:
+    flags = f'pbc="{" ".join("T" if one else "F" for one in frames.periodic)}"'
+    if not frames.periodic.any():
+        return [flags]
+    lattice, origin = (" ".join(map(repr, array.ravel().tolist())) for array in (np.diag(frames.sides), -frames.sides / 2))
+    return [f'Lattice="{lattice}"', f'Origin="{origin}"', flags]
+
+
+def _quoted(words: str) -> str:
+    return words.replace('"', "'").replace("\\", "/").replace("\n", " ")
+
+
+def read(file: Path, frame: int) -> Frames:
+    """One frame, of whoever wrote it: pos, and what there is of momenta, masses, velocities and orientations."""
+    head, rows = _chosen(file, frame)
+    entries = {key: quoted or bare for key, quoted, bare in _ENTRY.findall(head)}
+    found = _arrays(file, entries.get("Properties", "species:S:1:pos:R:3"), rows)
+    if "pos" not in found:
+        raise BismutError(f"{file} has no column pos. Its Properties are {entries.get('Properties')}.")
+    one = lambda *names: next((found[name] for name in names if name in found), None)
+    mass, q, moments, turning = one("masses", "mass"), one("orientation"), one("inertia"), one("angular_momentum")
+    momenta, v = one("momenta"), one("velo", "velocities", "vel", "velocity")
+    if v is None and momenta is not None and mass is not None:
+        v = momenta / mass
+    q = None if q is None else q[:, np.argsort(_SCALAR_LAST)]
+    spin = None if q is None or turning is None else np.einsum("kji,kj->ki", quaternions.matrices(q), turning)
+    first = lambda array: None if array is None else array[None]
+    return Frames(
+        times=np.array([_number(entries, "Time", "time")]),
+        steps=np.array([0 if np.isnan(step := _number(entries, "Step", "step")) else int(step)]),
+        x=found["pos"][None],
+        v=first(v),
+        q=first(q),
+        L=first(spin),
+        mass=None if mass is None else mass[:, 0],
+        moments=moments,
+        species=tuple(map(str, (found["kind"] if "kind" in found else found.get("species", np.full((len(rows), 1), "X")))[:, 0])),
+        box=_box(file, entries),
+    )
+
+
+def _number(entries: dict[str, str], *names: str) -> float:
+    """The first of several entries that is a number."""
+    for name in names:
+        try:
+            return float(entries[name])
+        except (KeyError, ValueError):
+            continue
+    return float("nan")
+
+
+def _chosen(file: Path, frame: int) -> tuple[str, list[list[str]]]:
+    """Comment and rows of a frame; a negative one is counted from the end."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BismutError(f"{file} cannot be read as text: {problem}.") from None
+    all_frames = list(_frames(file, text.splitlines()))
+    if not -len(all_frames) <= frame < len(all_frames):
+        raise BismutError(f"{file} has {len(all_frames)} frames, so there is no frame {frame}.")
+    head, lines = all_frames[frame]
+    return head, [line.split() for line in lines]
+
+
+def _frames(file: Path, lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    at = 0
+    while at < len(lines):
+        if not lines[at].strip():
+            at += 1
+            continue
+        if not lines[at].strip().isdigit() or at + 2 + int(lines[at]) > len(lines) or int(lines[at]) == 0:
+            raise BismutError(f"{file}, line {at + 1}: a number of particles and as many lines were wanted, but {lines[at][:40]!r} came.")
+        count = int(lines[at])
+        yield lines[at + 1], lines[at + 2 : at + 2 + count]
+        at += 2 + count
+
+
+def _arrays(file: Path, properties: str, rows: list[list[str]]) -> dict[str, np.ndarray]:
+    """The columns by name, each (K, n)."""
+    parts = properties.split(":")
+    found, at = {}, 0
+    try:
+        for name, kind, width in zip(parts[::3], parts[1::3], map(int, parts[2::3]), strict=True):
+            part = [row[at : at + width] for row in rows]
+            found[name], at = np.array(part, float if kind in "RI" else str).reshape(len(rows), width), at + width
+    except ValueError:
+        raise BismutError(f"{file} does not hold what it says: Properties={properties}.") from None
+    return found
+
+
+def _box(file: Path, entries: dict[str, str]) -> Box | None:
+    if "Lattice" not in entries:
+        return None
+    lattice = np.array(entries["Lattice"].split(), float).reshape(3, 3)
+    flags = np.array([word in ("T", "True", "1") for word in entries.get("pbc", "T T T").split()])
+    if np.abs(lattice - np.diag(np.diag(lattice))).max() > 0:
+        raise BismutError(f"{file} has a tilted box, {lattice.tolist()}; boxes with right angles are read.")
+    return Box(np.where(flags, np.diag(lattice), np.inf)) if flags.any() else None
+
+
+FORMAT = Format("extxyz", (".extxyz", ".xyz"), "extended XYZ, text with all digits: ASE, OVITO", True, write, read)

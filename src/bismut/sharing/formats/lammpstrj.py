@@ -1,0 +1,49 @@
+"""LAMMPS dump, text: LAMMPS, OVITO, VMD, MDAnalysis and ASE read it.
+
+    ITEM: ATOMS id type [element] mass xu yu zu vx vy vz quatw quati quatj quatk angmomx angmomy angmomz c_inertia[1] ...
+
+Quaternions are (w, i, j, k), those of principal axes; `angmom` is in the axes of space; positions are unwrapped (xu). Boundaries are pp where the
+box repeats itself and ff where it is open.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bismut.sharing.format import Format
+from bismut.sharing.frames import Frames
+
+
+def write(frames: Frames, file: Path) -> list[Path]:
+    columns = [(names.split(), values) for names, values in _columns(frames) if values is not None]
+    # Names that are no elements would stop ASE, so they stay numbers of types.
+    names = " ".join([*(["id", "type", "element"] if frames.elements else ["id", "type"]), *(name for part, _ in columns for name in part)])
+    words = [f"{i} {kind + 1}" for i, kind in enumerate(frames.types, 1)]
+    if frames.elements:
+        words = [f"{word} {name}" for word, name in zip(words, frames.species, strict=True)]
+    bounds = [f"{-side / 2!r} {side / 2!r}" for side in frames.sides.tolist()]
+    flags = " ".join("pp" if one else "ff" for one in frames.periodic)
+    with file.open("w", encoding="utf-8") as out:
+        for t, (time, step) in enumerate(zip(frames.times, frames.steps, strict=True)):
+            rows = np.concatenate([values[t] if values.ndim == 3 else values for _, values in columns], 1).tolist()
+            head = ["ITEM: TIME", repr(float(time)), "ITEM: TIMESTEP", str(int(step)), "ITEM: NUMBER OF ATOMS", str(len(words))]
+            lines = [" ".join([word, *map(repr, row)]) for word, row in zip(words, rows, strict=True)]
+            out.write("\n".join([*head, f"ITEM: BOX BOUNDS {flags}", *bounds, f"ITEM: ATOMS {names}", *lines]) + "\n")
+    return [file]
+
+
+def _columns(frames: Frames) -> list[tuple[str, Any]]:
+    return [
+        ("mass", None if frames.mass is None else frames.mass[:, None]),
+        ("xu yu zu", frames.x),
+        ("vx vy vz", frames.v),
+        ("quatw quati quatj quatk", frames.q),
+        ("angmomx angmomy angmomz", frames.turning),
+        ("c_inertia[1] c_inertia[2] c_inertia[3]", frames.moments),
+    ]
+
+
+FORMAT = Format("lammpstrj", (".lammpstrj", ".dump"), "LAMMPS dump, text with all digits: LAMMPS, OVITO, VMD", True, write)

@@ -1,0 +1,181 @@
+"""Bodies in motion, as formats hold them: frames of positions, velocities and orientations of principal axes.
+
+    v = p/M,      L = Aᵀ p,      q ↔ R A
+
+A point of a space becomes a frame and a frame a point (`placed`, `point_of`), for every kind of bodies that an `Inventory` tells.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bismut.errors import ShapeError
+from bismut.mechanics import Box, Inventory
+from bismut.sharing import quaternions
+
+ELEMENTS = frozenset(
+    re.findall(
+        "[A-Z][a-z]?",
+        "XHHeLiBeBCNOFNeNaMgAlSiPSClArKCaScTiVCrMnFeCoNiCuZnGaGeAsSeBrKrRbSrYZrNbMoTcRuRhPdAgCdInSnSbTeIXeCsBaLaCePrNdPmSmEuGdTbDyHoErTmYbLuHfTaWReOsIr"
+        "PtAuHgTlPbBiPoAtRnFrRaAcThPaUNpPuAmCmBkCfEsFmMdNoLrRfDbSgBhHsMtDsRgCnNhFlMcLvTsOg",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Frames:
+    """T frames of K bodies. What is not known is None, and each format leaves it out.
+
+    times, steps  (T,)
+    x             positions (T, K, 3), unwrapped; what lies in a plane has z = 0
+    v             velocities (T, K, 3)
+    q             orientations of principal axes (T, K, 4), scalar first
+    L             angular momenta about the centres along principal axes, (T, K, 3)
+    mass, moments (K,), (K, 3)
+    species       a name for each body
+    box           sides; open without one
+    plane         how many dimensions the bodies move in
+    words         how the run was made
+    """
+
+    times: np.ndarray
+    steps: np.ndarray
+    x: np.ndarray
+    v: np.ndarray | None
+    q: np.ndarray | None
+    L: np.ndarray | None
+    mass: np.ndarray | None
+    moments: np.ndarray | None
+    species: tuple[str, ...]
+    box: Box | None = None
+    plane: int = 3
+    words: str = ""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The names that occur, in the order in which they do."""
+        return tuple(dict.fromkeys(self.species))
+
+    @property
+    def types(self) -> np.ndarray:
+        """For each body the number of its kind, from 0."""
+        return np.array([self.kinds.index(name) for name in self.species])
+
+    @property
+    def elements(self) -> bool:
+        """Whether all names are those of elements, or X: programs of chemistry take no others."""
+        return set(self.species) <= ELEMENTS
+
+    @property
+    def periodic(self) -> np.ndarray:
+        """(3,) whether the box repeats itself along an axis."""
+        return np.isfinite(_sides(self.box))
+
+    @property
+    def sides(self) -> np.ndarray:
+        """(3,) of a cell about the origin: those of the box, and along open axes one that holds every frame."""
+        reach = 2 * np.abs(self.x).max(axis=(0, 1), initial=0.0) + 2.0
+        return np.where(self.periodic, _sides(self.box), reach)
+
+    @property
+    def turning(self) -> np.ndarray | None:
+        """Angular momenta in the axes of space, (T, K, 3)."""
+        return None if self.L is None or self.q is None else np.einsum("tkij,tkj->tki", quaternions.matrices(self.q), self.L)
+
+
+def _sides(box: Box | None) -> np.ndarray:
+    lengths = () if box is None else box.lengths
+    return np.array([*lengths, *[np.inf] * (3 - len(lengths))])
+
+
+class Placement(NamedTuple):
+    """x, v, q and L, as in `Frames`."""
+
+    x: np.ndarray
+    v: np.ndarray | None
+    q: np.ndarray | None
+    L: np.ndarray | None
+
+
+def species_of(bodies: Inventory) -> tuple[str, ...]:
+    """A letter for each kind: bodies of equal mass and moments are of one."""
+    rows = [np.zeros((bodies.bodies, 0)) if value is None else value.reshape(bodies.bodies, -1) for value in (bodies.mass, bodies.moments)]
+    known = [tuple(row) for row in np.concatenate(rows, 1).tolist()]
+    kinds = list(dict.fromkeys(known))
+    letter = lambda n: (letter(n // 26 - 1) if n >= 26 else "") + chr(ord("A") + n % 26)
+    return tuple(letter(kinds.index(row)) for row in known)
+
+
+def placed(bodies: Inventory, q: list[np.ndarray], p: list[np.ndarray]) -> Placement:
+    """States with one leading axis, from the arrays that points and momenta are made of."""
+    if bodies.count is None:
+        q, p = ([leaf[:, None] for leaf in leaves] for leaves in (q, p))
+    x, R, P, spin = _parts(bodies, q, p)
+    v = None if bodies.mass is None or P is None else P / bodies.mass[:, None]
+    if R is None:
+        return Placement(x, v, None, None)
+    axes = np.eye(3) if bodies.axes is None else bodies.axes
+    L = None if bodies.axes is None else np.einsum("...ji,...j->...i", axes, spin)
+    return Placement(x, v, quaternions.of_matrices(R @ axes), L)
+
+
+def _parts(bodies: Inventory, q: list[np.ndarray], p: list[np.ndarray]) -> tuple[np.ndarray, Any, Any, Any]:
+    """x, R, linear momenta in space and angular momenta in the body, all with three components."""
+    match bodies.kind:
+        case "points":
+            return _filled(q[0]), None, _filled(p[0]), None
+        case "bodies":
+            return q[0], q[1], p[0], p[1]
+        case "disks":
+            return _filled(q[0]), _about_z(q[1]), _filled(p[0]), _along_z(p[1])
+        case "turning":
+            return np.zeros((*p[0].shape[:-1], 3)), q[0], None, p[0]
+        case "motions":
+            return q[1], q[0], np.einsum("...ij,...j->...i", q[0], p[0][..., 3:]), p[0][..., :3]
+        case _:
+            R = _about_z(q[0])
+            return _filled(q[1]), R, np.einsum("...ij,...j->...i", R, _filled(p[0][..., 1:])), _along_z(p[0][..., 0])
+
+
+def point_of(bodies: Inventory, x: np.ndarray, q: np.ndarray | None, v: np.ndarray, w: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The arrays of a point and its velocity, from one frame: positions, orientations of principal axes, velocities in space and angular ones along
+    principal axes, (K, ...)."""
+    if bodies.turns and q is None:
+        raise ShapeError("The frame has no orientations, but the bodies of this system turn. Choose a file that has them.")
+    plane = bodies.plane
+    axes = np.eye(3) if bodies.axes is None else bodies.axes
+    R = np.zeros((len(x), 3, 3)) if q is None else quaternions.matrices(q) @ np.swapaxes(axes, -1, -2)
+    w = np.einsum("...ij,...j->...i", axes, w)
+    match bodies.kind:
+        case "points":
+            made = [x[:, :plane]], [v[:, :plane]]
+        case "bodies":
+            made = [x, R], [v, w]
+        case "disks":
+            made = [x[:, :2], R[:, :2, :2]], [v[:, :2], w[:, 2]]
+        case "turning":
+            made = [R], [w]
+        case "motions":
+            made = [R, x], [np.concatenate([w, np.einsum("kji,kj->ki", R, v)], 1)]
+        case _:
+            made = [R[:, :2, :2], x[:, :2]], [np.concatenate([w[:, 2:], np.einsum("kji,kj->ki", R, v)[:, :2]], 1)]
+    return made if bodies.count is not None else ([leaf[0] for leaf in made[0]], [leaf[0] for leaf in made[1]])
+
+
+def _filled(a: np.ndarray) -> np.ndarray:
+    """One or two components as three."""
+    return np.concatenate([a, np.zeros((*a.shape[:-1], 3 - a.shape[-1]))], -1)
+
+
+def _along_z(a: np.ndarray) -> np.ndarray:
+    return a[..., None] * np.array([0.0, 0.0, 1.0])
+
+
+def _about_z(R: np.ndarray) -> np.ndarray:
+    whole = np.zeros((*R.shape[:-2], 3, 3))
+    whole[..., :2, :2], whole[..., 2, 2] = R, 1.0
+    return whole

@@ -1,0 +1,77 @@
+"""`import_state`: a frame that another program wrote, as a start state.
+
+    (x, q, v, L)  ↦  (q, v)  ↦  (q, p = ∂L/∂v)
+
+Velocities are carried over; masses and moments are those of the system that is started.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bismut.errors import BismutError, ShapeError
+from bismut.mechanics import Inventory, Maxwell, Scheme, State, inventory
+from bismut.sharing.formats import format_of, formats
+from bismut.sharing.frames import Frames, point_of
+
+
+def read_frame(file: str | Path, frame: int = -1) -> Frames:
+    """One frame of a file; a negative number is counted from the end."""
+    file = Path(file)
+    if not file.is_file():
+        raise BismutError(f"There is no file {file}.")
+    form = format_of(file)
+    if form.read is None:
+        readable = ", ".join(name for name, one in formats().items() if one.read is not None)
+        raise BismutError(f"States are read from {readable}, but {file} is {form.name}.")
+    return form.read(file, frame)
+
+
+def import_state(scheme: Scheme, file: str | Path, *, frame: int = -1, temperature: Any = None, project: bool | None = None) -> State | Maxwell:
+    """A start state for a scheme from a frame of a GSD or an extended XYZ file.
+
+    frame        which one; -1 is the last
+    temperature  draw Maxwell momenta at this kT instead of taking the file's velocities
+    project      move the state onto the constraints; by default where there are some, because files round numbers
+    """
+    q, velocity = point_from(scheme, read_frame(file, frame), at_rest=temperature is not None)
+    project = bool(scheme.system.constraints) if project is None else project
+    if temperature is not None:
+        return scheme.start(q, temperature=temperature, project=project)
+    return scheme.start(q, velocity=velocity, project=project)
+
+
+def point_from(scheme: Scheme, found: Frames, at_rest: bool = False) -> tuple[Any, Any]:
+    """Point and velocity of a frame, as the space of a scheme holds them."""
+    space, bodies = scheme.space, inventory(scheme.system)
+    if bodies is None:
+        raise ShapeError(f"A frame holds bodies, but the points of {space} are none. Give the start as numbers.")
+    if len(found.species) != bodies.bodies:
+        raise ShapeError(f"The frame holds {len(found.species)} bodies, but {space} has {bodies.bodies}.")
+    x, q = found.x[0], None if found.q is None else found.q[0]
+    v, w = (np.zeros_like(x), np.zeros_like(x)) if at_rest else (_velocity(found, bodies), _angular(found, bodies))
+    points, velocities = point_of(bodies, x, q, v, w)
+    made = (jax.tree.structure(jax.eval_shape(make)).unflatten(leaves) for make, leaves in ((space.origin, points), (space.zero, velocities)))
+    return next(made), next(made)
+
+
+def _velocity(found: Frames, bodies: Inventory) -> np.ndarray:
+    if bodies.kind == "turning":
+        return np.zeros_like(found.x[0])
+    if found.v is None:
+        raise BismutError("The frame has no velocities. Give temperature=kT for random momenta (--start temperature=0.5).")
+    return found.v[0]
+
+
+def _angular(found: Frames, bodies: Inventory) -> np.ndarray:
+    """w = L/I along principal axes, with the moments of the file if it has them."""
+    if not bodies.turns:
+        return np.zeros((bodies.bodies, 3))
+    moments = bodies.moments if found.moments is None else found.moments
+    if found.L is None or moments is None:
+        raise BismutError("The frame has no angular momenta or no moments of inertia. Give temperature=kT for random momenta.")
+    return np.divide(found.L[0], moments, out=np.zeros_like(moments), where=moments > 0)

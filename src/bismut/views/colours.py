@@ -1,0 +1,62 @@
+"""By what bodies are coloured.
+
+kinetic energy   ½⟨p, v⟩ of each body          energy          of the whole system, the same for all its bodies
+angular speed    |w|                            speed           |v|
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from bismut.mechanics import State, System
+from bismut.views.motion import Motion
+
+
+def colours(motion: Motion, bodies: int) -> dict[str, np.ndarray]:
+    """Names and numbers (frames, K); none for a system that is not known."""
+    system = motion.system
+    if system is None or not system.has_lagrangian:
+        return {}
+    velocity, energy = _of_frames(system, motion)
+    found: dict[str, np.ndarray] = {}
+    p, v = jax.tree.leaves(motion.p), [np.asarray(leaf) for leaf in jax.tree.leaves(velocity)]
+    if len(p) != len(v) or any(a.shape != b.shape for a, b in zip(p, v, strict=True)):
+        return found
+    apart = all(leaf.ndim > 1 and leaf[0].size % bodies == 0 for leaf in v)
+    if bodies > 1 and apart:
+        found["kinetic energy"] = np.sum([0.5 * _each(a * b, bodies).sum(-1) for a, b in zip(p, v, strict=True)], 0)
+    else:
+        found["energy"] = np.repeat(energy[:, None], bodies, 1)
+    turning = _rotating(motion, len(v))
+    for name, wanted in (("angular speed", True), ("speed", False)):
+        leaves = [leaf for leaf, turns in zip(v, turning, strict=True) if turns == wanted]
+        if leaves and apart:
+            found[name] = np.linalg.norm(_each(leaves[0], bodies)[..., :3], axis=-1)
+    return found
+
+
+def _each(leaf: np.ndarray, bodies: int) -> np.ndarray:
+    return leaf.reshape(len(leaf), bodies, -1)
+
+
+def _rotating(motion: Motion, count: int) -> list[bool]:
+    """Which arrays of the velocity turn something: those whose points are rotations. On SE(3) angular and linear velocity are one array."""
+    points = jax.tree.leaves(motion.q)
+    square = lambda leaf: leaf.ndim > 2 and leaf.shape[-2:] in ((3, 3), (2, 2))
+    if len(points) != count:
+        return [square(points[0])] * count
+    same = jax.tree.leaves(motion.p)
+    return [square(point) and point.shape != momentum.shape for point, momentum in zip(points, same, strict=True)]
+
+
+def _of_frames(system: System, motion: Motion) -> tuple[Any, np.ndarray]:
+    """Velocities and energies of all frames, in one compiled program."""
+
+    def one(q, p):
+        return system.velocity(q, p), system.energy(State(q, p))
+
+    velocity, energy = jax.jit(jax.vmap(one))(motion.q, motion.p)
+    return velocity, np.asarray(energy)

@@ -1,0 +1,115 @@
+"""Kept trajectories, wherever they come from, with what is known of their system.
+
+A result of `simulate` and a run folder hold the trajectories that the observer `paths` kept; a `Trajectory` is one. A folder names its system by the
+name it has in the gallery and never by code, so of a run of a Python model only arrays are known unless somebody names the system.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bismut.ensembles import Result, Trajectory
+from bismut.errors import BismutError, DomainError
+from bismut.gallery import Entry, entry
+from bismut.mechanics import System
+from bismut.store import open_run, read_run
+
+
+@dataclass(frozen=True)
+class Motion:
+    """One trajectory: times (frames,), q and p with time along the first axis of each array. `system` is None where it is not known."""
+
+    label: str
+    times: np.ndarray
+    q: Any
+    p: Any
+    system: System | None
+    picture: Callable[[System, Any], Any] | None = None
+
+
+def motions(source: Any, system: System | Entry | None = None) -> list[Motion]:
+    """The kept trajectories of a Result, a Trajectory, a run folder or a list of them."""
+    if isinstance(source, list | tuple) and not isinstance(source, Trajectory):
+        found = [motion for one in source for motion in motions(one, system)]
+        if not found:
+            raise DomainError("view wants at least one result, trajectory or run folder, but an empty list came.")
+        return found
+    if isinstance(source, str | Path):
+        return _of_folder(Path(source), system)
+    if isinstance(source, Trajectory):
+        known = system.system() if isinstance(system, Entry) else system
+        label = f"trajectory {int(source.number)}"
+        return [Motion(label, np.asarray(source.times), _plain(source.q), _plain(source.p), known, _picture(system))]
+    if isinstance(source, Result):
+        known = source.request.scheme.system if system is None and source.request is not None else system
+        groups = {name: report.dataset() for name, report in source.observables.items()}
+        return _of_groups(groups, known.system() if isinstance(known, Entry) else known, _picture(system), source.provenance.sweep, "This result")
+    raise DomainError(f"view wants a result, a trajectory or a run folder, but {type(source).__name__} came.")
+
+
+def _plain(tree: Any) -> Any:
+    return jax.tree.map(np.asarray, tree)
+
+
+def _picture(system: Any) -> Callable | None:
+    return system.picture if isinstance(system, Entry) else None
+
+
+def _of_folder(folder: Path, system: System | Entry | None) -> list[Motion]:
+    if "statistics" not in open_run(folder).parts:
+        raise BismutError(f"{folder} holds no statistics yet; `bismut resume {folder}` goes on with it.")
+    run = read_run(folder)
+    named = tomllib.loads(run.configuration).get("system") if run.configuration else None
+    picture = _picture(system)
+    if isinstance(system, Entry):
+        system = system.system((run.provenance.get("model") or {}).get("parameters"))
+    elif system is None and isinstance(named, dict) and not run.provenance.get("model"):
+        one = entry(named["name"])
+        parameters = {name: None if value == "none" else value for name, value in named.get("parameters", {}).items()}  # TOML has no null
+        system, picture = one.system(parameters), one.picture
+    groups = {str(name): group.to_dataset() for name, group in run.statistics.children.items()}
+    return _of_groups(groups, system, picture, run.provenance["run"].get("sweep"), str(folder))
+
+
+def _of_groups(groups: dict[str, Any], system: System | None, picture: Callable | None, sweep: Any, name: str) -> list[Motion]:
+    kept = [data for data in groups.values() if {"q", "q0"} & set(map(str, data)) and "time" in data.dims and "trajectory" in data.dims]
+    if not kept:
+        raise BismutError(
+            f"{name} holds no trajectories to look at, only statistics: {', '.join(groups) or 'none'}. Keep some with "
+            "observe={'paths': bm.paths([0, 1])}, or on the command line with `bismut run ... --observe paths`."
+        )
+    return [motion for data in kept for motion in _of_data(data, system, picture, [axis for axis in sweep or () if axis in data.dims])]
+
+
+def _of_data(data: Any, system: System | None, picture: Callable | None, axes: list[str]) -> list[Motion]:
+    found = []
+    for place in product(*(range(data.sizes[axis]) for axis in axes)):
+        one = data.isel(dict(zip(axes, place, strict=True)))
+        values = "".join(f", {axis} = {float(one[axis]):g}" for axis in axes)
+        for i, number in enumerate(np.asarray(one["trajectory"])):
+            q, p = (_tree([np.asarray(one[kind].isel(trajectory=i)) for kind in _kinds(one, letter)], system) for letter in "qp")
+            found.append(Motion(f"trajectory {int(number)}{values}", np.asarray(one["time"], float), q, p, system, picture))
+    return found
+
+
+def _kinds(data: Any, letter: str) -> list[str]:
+    """q, or q0, q1, ... in their order."""
+    return sorted(
+        (kind for kind in map(str, data.data_vars) if kind == letter or (kind[:1] == letter and kind[1:].isdigit())), key=lambda k: int(k[1:] or 0)
+    )
+
+
+def _tree(leaves: list[np.ndarray], system: System | None) -> Any:
+    """Arrays as a point or a momentum of the space, if they fit."""
+    structure = jax.tree.structure(jax.eval_shape(system.space.origin)) if system is not None else None
+    if structure is not None and structure.num_leaves == len(leaves):
+        return structure.unflatten(leaves)
+    return leaves[0] if len(leaves) == 1 else tuple(leaves)

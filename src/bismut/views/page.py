@@ -1,0 +1,61 @@
+"""One page that holds a scene and everything that draws it: it opens with the network off.
+
+The drawing is done by three.js, which the package k3d brings along (`ThreeJsProvider` of its standalone file). That file is read where it is
+installed when a page is written, and goes into the page as it is, compressed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64encode
+from functools import cache
+from html import escape
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any
+
+from bismut.errors import BismutError
+from bismut.views.scene import Scene
+
+
+def page(scene: Scene) -> str:
+    """The page as text."""
+    library, licence = _library()
+    here = resources.files("bismut.views")
+    parts = {
+        "TITLE": escape(scene.title),
+        "LICENCE": licence,
+        "LIBRARY": library,
+        "SCENE": _inline(scene.data()),
+        "SCRIPT": (here / "page.js").read_text(encoding="utf-8"),
+    }
+    text = (here / "page.html").read_text(encoding="utf-8")
+    for name, part in parts.items():
+        text = text.replace(f"@{name}@", part, 1)
+    return text
+
+
+def _inline(data: Any) -> str:
+    """JSON that cannot end the element it stands in."""
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+@cache
+def _library() -> tuple[str, str]:
+    """k3d's standalone file, compressed, as text; and its licence."""
+    try:
+        package = metadata.distribution("k3d")
+    except metadata.PackageNotFoundError as problem:
+        raise BismutError(
+            "A page of moving bodies needs k3d, which is not installed here: pip install 'bismut[view]', or pip install k3d."
+        ) from problem
+    file = Path(str(package.locate_file("k3d/static/standalone.js")))
+    if not file.is_file():
+        raise BismutError(
+            f"k3d {package.version} has no k3d/static/standalone.js, from which pages are drawn. Install k3d 3.2: pip install 'k3d==3.2.*'."
+        )
+    notices = [str(path) for path in package.files or () if path.name.startswith("LICENSE")]
+    said = "\n".join(Path(str(package.locate_file(notice))).read_text(encoding="utf-8") for notice in notices)
+    licence = f"Contains k3d {package.version} and, in it, three.js (MIT).\n{said}".replace("--", "- -")
+    return b64encode(gzip.compress(file.read_bytes(), 9, mtime=0)).decode(), licence

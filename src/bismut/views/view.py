@@ -1,0 +1,129 @@
+"""`view`: kept trajectories as a page of moving bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from bismut.drawing import Drawing
+from bismut.errors import DomainError
+from bismut.gallery import Entry
+from bismut.mechanics import Body, Box, System
+from bismut.views.colours import colours
+from bismut.views.motion import Motion, motions
+from bismut.views.page import page
+from bismut.views.scene import Panel, Scene
+from bismut.views.usual import usual
+
+
+@dataclass(frozen=True, repr=False)
+class View:
+    """A page of moving bodies. A notebook shows it; `save(path)` writes it to one file that needs nothing else, and no network."""
+
+    scene: Scene
+
+    @cached_property
+    def html(self) -> str:
+        """The page as text."""
+        return page(self.scene)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page, and return where it is."""
+        path = Path(path)
+        path.write_text(self.html, encoding="utf-8")
+        return path
+
+    def __repr__(self) -> str:
+        bodies = max(np.shape(panel.drawing.x)[1] for panel in self.scene.panels)
+        return f"View({self.scene.title}: {len(self.scene.panels)} trajectories, {len(self.scene.times)} frames, {bodies} bodies)"
+
+    def _repr_html_(self) -> str:
+        frame = 'style="width:100%;height:560px;border:0" sandbox="allow-scripts"'
+        return f'<iframe {frame} srcdoc="{escape(self.html, quote=True)}"></iframe>'
+
+
+def view(
+    source: Any,
+    *,
+    frames: int = 200,
+    trajectories: Sequence[int] | None = None,
+    shapes: Body | None = None,
+    box: Box | None = None,
+    picture: Callable[[System, Any], Drawing] | None = None,
+    system: System | Entry | None = None,
+    title: str | None = None,
+) -> View:
+    """Moving bodies to look at: in a notebook as they are, otherwise view(...).save("page.html").
+
+    source        a Result whose observers hold paths(...), a Trajectory, the folder of a run, or a list of those, side by side
+    frames        at most so many times, evenly spread
+    trajectories  which of the kept ones to show, by their place among them; all, but at most nine, without it
+    shapes        the point clouds that bodies are made of: body(...) for all, or stack_bodies([...])
+    box           the periodic box, where the system does not say it
+    picture       how a system is drawn: of the system and q, time along the first axis, a Drawing
+    system        a System or an Entry of the gallery, where the source does not know it
+    """
+    return View(scene_of(source, frames, trajectories, shapes, box, picture, system, title))
+
+
+def scene_of(
+    source: Any,
+    frames: int = 200,
+    trajectories: Sequence[int] | None = None,
+    shapes: Body | None = None,
+    box: Box | None = None,
+    picture: Callable[[System, Any], Drawing] | None = None,
+    system: System | Entry | None = None,
+    title: str | None = None,
+) -> Scene:
+    """What `view` shows, as data."""
+    if isinstance(frames, bool) or frames < 1:
+        raise DomainError(f"frames must be a number ≥ 1, but {frames!r} came.")
+    kept = motions(source, system)
+    chosen = range(min(len(kept), 9)) if trajectories is None else list(trajectories)
+    if not len(chosen) or min(chosen) < 0 or max(chosen) >= len(kept):
+        raise DomainError(f"{len(kept)} trajectories were kept, numbered 0 ... {len(kept) - 1}, but trajectories={list(chosen)} came.")
+    some = [_thinned(kept[number], frames) for number in chosen]
+    if any(len(motion.times) != len(some[0].times) or not np.allclose(motion.times, some[0].times) for motion in some):
+        raise DomainError("Trajectories side by side need the same times. Show them one by one, or run them with the same step and stride.")
+    panels = []
+    for motion in some:
+        drawing = _drawn(motion, picture, shapes)
+        if box is not None:
+            drawing = drawing._replace(box=(*box.lengths, *[np.inf] * (3 - len(box.lengths))))
+        drawing = drawing if drawing.box is None else drawing._replace(x=wrapped(np.asarray(drawing.x, float), drawing.box))
+        panels.append(Panel(motion.label, drawing, colours(motion, np.shape(drawing.x)[1])))
+    name = title or (source if isinstance(source, str) else source.name if isinstance(source, Path) else str(some[0].system and some[0].system.space))
+    return Scene(str(name), some[0].times, panels)
+
+
+def _thinned(motion: Motion, frames: int) -> Motion:
+    count = len(motion.times)
+    which = np.unique(np.round(np.linspace(0, count - 1, min(frames, count))).astype(int))
+    q, p = (jax.tree.map(lambda leaf: np.asarray(leaf)[which], tree) for tree in (motion.q, motion.p))
+    return Motion(motion.label, motion.times[which], q, p, motion.system, motion.picture)
+
+
+def _drawn(motion: Motion, picture: Callable | None, shapes: Body | None) -> Drawing:
+    draw = picture or (motion.picture if shapes is None else None)
+    if draw is None or (motion.system is None and picture is None):
+        return usual(motion.system, motion.q, shapes)
+    drawing = draw(motion.system, motion.q)  # pyright: ignore[reportArgumentType]
+    if not isinstance(drawing, Drawing):
+        raise DomainError(f"A picture must return a Drawing, but {type(drawing).__name__} came.")
+    return drawing
+
+
+def wrapped(x: np.ndarray, box: Sequence[float]) -> np.ndarray:
+    """Positions moved by sides of the box into −l/2 ... l/2."""
+    sides = np.asarray(box, float)
+    closed = np.isfinite(sides)
+    lengths = np.where(closed, sides, 1.0)
+    return np.where(closed, x - lengths * np.round(x / lengths), x)
