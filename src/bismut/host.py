@@ -149,6 +149,18 @@ def _reduced(function: Callable) -> Callable:
     return lambda equation, inputs: [np.asarray(function(inputs[0], axis=tuple(equation.params["axes"])), _result(equation).dtype)]
 
 
+def _extreme(function: Callable, least: bool) -> Callable:
+    """The largest or the smallest; of nothing, what nothing is less or more than."""
+
+    def extreme(equation, inputs: list) -> list:
+        x = inputs[0]
+        info: Any = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
+        bounds = (info.min, info.max) if info else (False, True) if x.dtype.kind == "b" else (-np.inf, np.inf)
+        return [np.asarray(function(x, axis=tuple(equation.params["axes"]), initial=bounds[0 if least else 1]), _result(equation).dtype)]
+
+    return extreme
+
+
 _MOVING: dict[str, Callable] = {
     "broadcast_in_dim": _broadcast,
     "dot_general": _dot,
@@ -165,8 +177,9 @@ _MOVING: dict[str, Callable] = {
     "rev": lambda e, x: [np.flip(x[0], e.params["dimensions"])],
     "split": lambda e, x: np.split(x[0], np.cumsum(e.params["sizes"])[:-1], e.params["axis"]),
     **{name: lambda e, x: [np.reshape(x[0], _result(e).shape)] for name in ("reshape", "squeeze", "expand_dims")},
-    **{f"reduce_{word}": _reduced(getattr(np, word)) for word in ("sum", "prod", "max", "min")},
-    **{f"reduce_{word}": _reduced(function) for word, function in {"and": np.all, "or": np.any}.items()},
+    **{f"reduce_{word}": _reduced(function) for word, function in {"sum": np.sum, "prod": np.prod, "and": np.all, "or": np.any}.items()},
+    "reduce_max": _extreme(np.max, least=True),
+    "reduce_min": _extreme(np.min, least=False),
     "optimization_barrier": lambda e, x: x,
 }
 

@@ -17,13 +17,13 @@ from bismut.findings.finding import Finding, at_most, decided, not_measured
 from bismut.findings.noether import noether
 from bismut.findings.structure import step_structure
 from bismut.flows import Langevin, Metropolised, action_differential
+from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
 from bismut.mechanics.constraint import jacobian, rate
 from bismut.noise import Wiener, words
 from bismut.spaces import Space
 
 _STEPS = 200  # of the trajectory along which conservation is measured
-_CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compiling is the cost
 
 
 def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Finding]:
@@ -35,7 +35,7 @@ def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Fi
         # Three times the usual increment, so that a defect proportional to the noise is not missed.
         return step_structure(scheme, state, h, 3 * path.increment(words(0), words(0), scheme.channels, h, system.dtype))
 
-    defect, volume, scale = map(float, jax.jit(structure, compiler_options=_CHEAP)(state))
+    defect, volume, scale = map(float, evaluate(structure, state))
     claimed = claims.symplectic and not scheme.forced
     limit = 5e4 * float(np.finfo(system.dtype).eps) * scale
     return [at_most("symplectic defect", defect, limit, claimed, "max |TᵀΩT − Ω| of one step"), _volume(scheme, volume, step, limit, claimed)]
@@ -90,7 +90,7 @@ def _constraints(scheme: Scheme, run: Trajectory, eps: float) -> list[Finding]:
     """g(q, t) and its rate along a trajectory."""
     system, states = scheme.system, run.states
     held = lambda s, t: (system.constraint(s.q, t), rate(system, s.q, system.velocity(s.q, s.p, t), t))
-    off = jax.jit(jax.vmap(held))(states, run.times)
+    off = evaluate(jax.vmap(held), states, run.times)
     size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves((states.q, states.p)))
     laws = (("constraints", "largest |g(q)|"), ("rate of constraints", "largest |G v|"))
     return [
@@ -106,11 +106,11 @@ def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: f
     def slope_of(q, p):
         return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype), p=p)
 
-    slopes = np.asarray(jax.jit(slope_of, compiler_options=_CHEAP)(states.q, states.p))
+    slopes = np.asarray(evaluate(slope_of, states.q, states.p))
     if scheme.system.constraints:
         inner = jax.tree.map(lambda leaf: leaf[1:-1], states.q)
         normals = jax.vmap(lambda q, t: jacobian(scheme.system, q, t))
-        slopes = _tangential(slopes, np.asarray(jax.jit(normals)(inner, h * jnp.arange(1, _STEPS))))
+        slopes = _tangential(slopes, np.asarray(evaluate(normals, inner, h * jnp.arange(1, _STEPS))))
     slope, summed = float(np.abs(slopes).max()), "|d𝔊 + work of forces|" if scheme.forced else "|d𝔊|"
     return at_most("action stationary", slope, 1e3 * eps * size / step, True, f"largest {summed} along a computed path")
 

@@ -17,10 +17,10 @@ from bismut.actions import Discrete, Midpoint
 from bismut.findings.finding import Finding, at_most, not_measured
 from bismut.findings.noether import Near
 from bismut.flows import end_momenta
+from bismut.host import evaluate
 from bismut.mechanics import Scheme, System
 from bismut.spaces import Point, Velocity
 
-_CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compiling is the cost
 _LEVELS = (1.0, 0.25, 0.0625)  # of the step, for what should vanish with it
 
 
@@ -49,7 +49,7 @@ def _against_differences(system: System, law: str, function: Callable, near: Nea
         size = jnp.abs(slope) + jnp.abs(difference) + jnp.abs(at(zero))
         return jnp.abs(slope - difference) / jnp.where(size > 0, size, 1.0)
 
-    off = np.asarray(jax.jit(jax.vmap(one), compiler_options=_CHEAP)(near.q, near.v, directions))
+    off = np.asarray(evaluate(jax.vmap(one), near.q, near.v, directions))
     if not np.isfinite(off).any():
         return not_measured(law, "they are not finite near the path")
     return at_most(law, float(np.nanmax(off)), limit, True, f"against finite differences at {count} places near the path")
@@ -67,7 +67,7 @@ def curl(system: System, near: Near) -> Finding:
         size = jnp.max(jnp.abs(slope)) + jnp.max(jnp.abs(turned))
         return jnp.max(jnp.abs(slope - slope.T - turned)) / jnp.where(size > 0, size, 1.0)
 
-    off = np.asarray(jax.jit(jax.vmap(one), compiler_options=_CHEAP)(near.q))
+    off = np.asarray(evaluate(jax.vmap(one), near.q))
     if not np.isfinite(off).any():
         return not_measured(law, "it is not finite near the path")
     limit = 1e-3 if system.dtype == np.float32 else 1e-8
@@ -109,8 +109,7 @@ def _left(scheme: Discrete, other: Midpoint, near: Near, step: float, noisy: boo
 
         return jax.vmap(at)(near.q, near.v, normals)
 
-    run = jax.jit(one, compiler_options=_CHEAP)
-    gaps, sizes = zip(*(map(np.asarray, run(jnp.asarray(step * level, dtype))) for level in _LEVELS), strict=True)
+    gaps, sizes = zip(*(map(np.asarray, evaluate(one, jnp.asarray(step * level, dtype))) for level in _LEVELS), strict=True)
     worst = np.array([np.nanmax(gap) / max(np.nanmax(sizes[-1]), 1e-300) for gap in gaps])
     rest = max((4 * worst[2] - worst[1]) / 3, 0.0)  # a line through the two smallest steps, at h = 0
     law, what = ("S_d: its noise", "Σ γ_i ΔW_i") if noisy else ("S_d: its Lagrangian", "h L")

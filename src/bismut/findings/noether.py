@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.findings.finding import Finding, at_most, not_measured
+from bismut.host import evaluate
 from bismut.mechanics import Scheme, State, System
 from bismut.mechanics.constraint import jacobian, nearest_point
 from bismut.mechanics.hamiltonian import bracket, field
@@ -28,7 +29,6 @@ Generator = Callable[[Space, Point], Velocity]
 
 _PLACES = 12  # along the path, each with one random neighbour
 _FAR = 0.1  # how far neighbours are at least, in units of velocities: a path may stay where it began
-_CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compiling is the cost
 
 
 class Breaking(NamedTuple):
@@ -55,7 +55,7 @@ def noether(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
     findings = []
     for name, symmetry in system.symmetries.items():
         law, words = f"momentum map {name!r}", f"largest change in {steps} steps over Σ|p ξ|"
-        values, terms, locked = jax.jit(jax.vmap(lambda s, g=symmetry.generators: _maps(system, g, s)), compiler_options=_CHEAP)(states)
+        values, terms, locked = evaluate(jax.vmap(lambda s, g=symmetry.generators: _maps(system, g, s)), states)
         size = np.asarray(terms).max(0)
         if not (size > 1e3 * eps * np.asarray(locked).max(0)).any():
             findings.append(not_measured(law, "nothing moves along the symmetry; start from a state that does"))
@@ -117,7 +117,7 @@ def neighbours(system: System, states: State) -> Near:
         v = jax.vmap(lambda v, e: add(space.unflatten(v), space.unflatten(e)))(v, speed * turns)
         return Near(q, v, _surface(system, q, places.q) if system.constraints else places.q)
 
-    return jax.jit(near, compiler_options=_CHEAP)(places, jax.tree.map(lambda leaf: leaf[0], states.q))
+    return evaluate(near, places, jax.tree.map(lambda leaf: leaf[0], states.q))
 
 
 def _surface(system: System, q: Point, place: Point) -> Point:
@@ -142,7 +142,7 @@ def breaking(system: System, generators: tuple[Generator, ...], near: Near) -> B
         worked = [_work(system, generator, q, v) for generator in generators]
         return jnp.max(L), jnp.max(noise, initial=0.0), jnp.max(jnp.stack(held), initial=0.0), jnp.max(jnp.stack(worked), initial=0.0)
 
-    found = jax.jit(jax.vmap(one), compiler_options=_CHEAP)(*near)
+    found = evaluate(jax.vmap(one), *near)
     # Neighbours may lie outside the domain of a potential; those inside decide.
     return Breaking(*(float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found)))
 
@@ -159,7 +159,7 @@ def _breaking_in_phase_space(system: System, generators: tuple[Generator, ...], 
         found = [jnp.max(jnp.stack([ratio(f, J) for J in maps])) for f in functions]
         return found[0], jnp.max(jnp.stack(found[1:]), initial=0.0) if m else jnp.zeros((), system.dtype)
 
-    found = jax.jit(jax.vmap(one), compiler_options=_CHEAP)(near.q, near.v)
+    found = evaluate(jax.vmap(one), near.q, near.v)
     H, noise = (float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found))
     return Breaking(H, noise, 0.0, 0.0)
 

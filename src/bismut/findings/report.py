@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,9 @@ class Report:
         if law not in by_law:
             raise BismutError(f"There is no finding {law!r}. {nearest(law, by_law)}")
         return by_law[law]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
 
     def __contains__(self, law: str) -> bool:
         return any(finding.law == law for finding in self.findings)

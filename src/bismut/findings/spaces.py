@@ -20,11 +20,11 @@ import numpy as np
 from bismut.errors import ShapeError
 from bismut.findings.finding import Finding, at_most, decided, not_measured
 from bismut.findings.report import Report
+from bismut.host import evaluate
 from bismut.spaces import Group, Space, scale
 
 _SAMPLES, _SIZE = 16, 0.3  # how many points, and how large velocities are: well within half a turn
 _WALK = 200  # moves of the walk that asks whether points stay on the space
-_CHEAP = {"xla_backend_optimization_level": 0}  # for what is run once: compiling is the cost
 
 Law = Callable[[Space, Any, Any, Any], Any]
 
@@ -43,7 +43,7 @@ def check_space(space: Any, *, seed: int = 0) -> Report:
     points, *velocities = _samples(space, seed)
     findings = [_valued(space)]
     for law, function, words in _LAWS if not isinstance(space, Group) else _LAWS + _GROUP_LAWS:
-        deviation = jax.jit(jax.vmap(lambda *sample, f=function: _largest(f(space, *sample))), compiler_options=_CHEAP)(points, *velocities)
+        deviation = evaluate(jax.vmap(lambda *sample, f=function: _largest(f(space, *sample))), points, *velocities)
         findings.append(at_most(law, float(np.max(np.asarray(deviation))), 1e4 * eps, True, words))
     findings.append(_reversed(space, points, velocities, eps))
     findings.append(_walk(space, points, seed, eps))
@@ -54,7 +54,7 @@ def _samples(space: Space, seed: int):
     """Random points, and two batches of random velocities."""
     keys = jax.random.split(jax.random.key(seed), _SAMPLES)
     rng = np.random.default_rng(seed)
-    points = jax.jit(jax.vmap(space.random))(keys)
+    points = evaluate(jax.vmap(space.random), keys)
     return points, *(jax.vmap(space.unflatten)(jnp.asarray(_SIZE * rng.normal(size=(_SAMPLES, space.dim)))) for _ in range(2))
 
 
@@ -144,7 +144,7 @@ def _valued(space: Space) -> Finding:
 def _reversed(space: Space, points: Any, velocities: list[Any], eps: float) -> Finding:
     """Needed by adjoints and Metropolised steps alone, so a fact and no failure."""
     back = lambda q, v: _largest(_gap(space.move(space.move(q, v), scale(-1.0, v)), q))
-    measured = float(np.max(np.asarray(jax.jit(jax.vmap(back), compiler_options=_CHEAP)(points, velocities[0]))))
+    measured = float(np.max(np.asarray(evaluate(jax.vmap(back), points, velocities[0]))))
     held = True if measured <= 1e4 * eps else None
     words = "(q ⊕ v) ⊕ (−v) = q" if held else "(q ⊕ v) ⊕ (−v) is not q: adjoint schemes and Metropolised steps are not to be used here"
     return Finding("runs backwards", measured, 1e4 * eps, decided(held), words)
@@ -158,6 +158,6 @@ def _walk(space: Space, points: Any, seed: int, eps: float) -> Finding:
     rng = np.random.default_rng(seed + 1)
     kicks = jnp.asarray(_SIZE * rng.normal(size=(_WALK, space.dim)))
     walk = lambda q: jax.lax.scan(lambda q, kick: (space.move(q, space.unflatten(kick)), None), q, kicks)[0]
-    end = jax.jit(walk, compiler_options=_CHEAP)(jax.tree.map(lambda leaf: leaf[0], points))
+    end = evaluate(walk, jax.tree.map(lambda leaf: leaf[0], points))
     off = float(space.violation(jax.tree.map(np.asarray, end)))
     return at_most(law, off, 1e2 * _WALK * eps, True, f"violation after {_WALK} random moves")
