@@ -117,9 +117,9 @@ def test_where_nothing_moves_nothing_is_said():
 def test_the_report_says_what_it_did_not_measure():
     scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), mass=1.0, potential=lambda q: q[0] ** 4, noise=lambda q: q, force=lambda q, v: -v))
     report = bm.verify(scheme, scheme.start(jnp.ones(1), velocity=jnp.ones(1)), step=0.02, order=False)
-    assert [finding.law for finding in report.unmeasured] == ["orders"]
+    assert [finding.law for finding in report.unmeasured] == ["momentum maps", "orders"]
     assert "not measured: order=False" in str(report)
-    assert "1 law not measured" in str(report)
+    assert "2 laws not measured" in str(report)
     free = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), mass=1.0, potential=lambda q: q[0] ** 4))
     report = bm.verify(free, free.start(jnp.ones(1), velocity=jnp.ones(1)), step=0.02)
     assert [finding.law for finding in report.unmeasured] == ["momentum maps"]
