@@ -51,6 +51,9 @@ class Worker:
                 message = pickle.load(self._source)
             except (EOFError, OSError, pickle.UnpicklingError):
                 os._exit(0)
+            except Exception:  # such as a module that cannot be imported here: nobody would hear of a worker that only waits
+                traceback.print_exc()
+                os._exit(1)
             if message[0] == "stop":
                 self._stopped.set()
                 continue

@@ -15,7 +15,7 @@ from typing import Any
 
 from bismut.errors import StoreError, WriteError
 from bismut.store.files import remove, told
-from bismut.store.layout import CONFIGURATION, PARTS, PROVENANCE, README, SCHEMA, STATISTICS, remove_run, strangers, sweep
+from bismut.store.layout import CONFIGURATION, PARTS, PROVENANCE, README, SCHEMA, STATISTICS, remove_run, settled, strangers, sweep
 from bismut.store.layout import __doc__ as LAYOUT
 from bismut.store.lock import LOCK, Lock
 from bismut.store.manifest import MANIFEST, Manifest
@@ -47,6 +47,7 @@ def claim(
     need        bytes that must be free
     """
     path = Path(path)
+    path = path if path.name or not resume else path.resolve()  # "." is a folder to go on with
     if not path.name:
         raise StoreError(f"{str(path)!r} is no name of a folder to make. Choose one.")
     with told(path, "claimed"):
@@ -96,7 +97,7 @@ def _free(path: Path, parts: bool) -> bool:
     if MANIFEST not in entries or set(strangers(path)) - ignored:
         return False
     manifest = Manifest.read(path)
-    return not manifest.problem and not committed(manifest)
+    return not manifest.problem and not committed(manifest) and not settled(path)
 
 
 def _fresh(path: Path, parts: bool) -> Run:
@@ -138,7 +139,7 @@ def _adopted(path: Path, mend: bool) -> Run:
     try:
         manifest = (peek if mend else open_run)(path).manifest
         manifest.problem = ""  # what follows is cut off with the next line
-        run = Run(path, path, lock, manifest)
+        run = Run(path, path, lock, manifest, adopted=True)
         sweep(path, {place: part.number for place, part in run.stored.parts.items()})
         run.keep({}, state="running")
     except BaseException:

@@ -65,6 +65,11 @@ def settle(folder: Path, place: str, number: int) -> None:
         new.replace(place_)
 
 
+def settled(folder: Path) -> bool:
+    """Whether blocks or statistics stand in their places, which they do only after a line has committed them."""
+    return (folder / STATISTICS).is_dir() or any(folder.glob(f"{BLOCKS}/*.zip"))
+
+
 def strangers(folder: Path) -> list[str]:
     """What is in a folder and was not made by bismut."""
     return sorted(entry.name for entry in folder.iterdir() if re.sub(r"\.(\d+|old)$", "", entry.name) not in OURS)

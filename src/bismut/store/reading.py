@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from bismut.errors import StoreError
 from bismut.store.arrays import Group
 from bismut.store.files import Seal, check_inside, read_sealed
-from bismut.store.layout import BLOCKS, CHECKPOINTS, SCHEMA, STATISTICS, found_at, packed
+from bismut.store.layout import BLOCKS, CHECKPOINTS, SCHEMA, STATISTICS, found_at, packed, settled
 from bismut.store.lock import LOCK, alive, read_owner
 from bismut.store.manifest import MANIFEST, Manifest
 from bismut.store.packing import unpack
@@ -178,6 +178,9 @@ def peek(path: str | Path) -> StoredRun:
     if manifest.entries and first.get("schema") != SCHEMA:
         raise StoreError(f"{path} has schema {first.get('schema')}; this version of bismut reads {SCHEMA}.")
     _check_entries(folder, manifest)
+    named = {place.partition("/")[0] for entry in manifest.entries for place in entry.get("places", {})}
+    if not manifest.problem and settled(folder) and not named & {BLOCKS, STATISTICS}:
+        manifest.problem = f"{folder / MANIFEST} is empty or cut short: it names none of the blocks or statistics that are there."
     return StoredRun(folder, manifest)
 
 

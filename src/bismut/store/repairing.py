@@ -20,7 +20,7 @@ from bismut.store.claim import claim
 from bismut.store.going_on import compare, note_taking_up
 from bismut.store.journal import RunJournal
 from bismut.store.keeping import carry_out_kept
-from bismut.store.layout import BLOCKS, CHECKPOINTS, STATISTICS
+from bismut.store.layout import BLOCKS, CHECKPOINTS, PROVENANCE, STATISTICS
 from bismut.store.manifest import MANIFEST
 from bismut.store.parts import blocks_of
 from bismut.store.reading import StoredRun, peek
@@ -52,6 +52,11 @@ def repair(
     if not damaged:
         return Repaired({}, 0)
     before = peek(path)
+    if PROVENANCE not in before.parts:
+        raise StoreError(
+            f"{path}: {MANIFEST} is damaged before it says what the run is, so nothing in the folder is vouched for, and nothing was changed. "
+            "run.toml and provenance.json there tell how it was made: run it again in another folder."
+        )
     state, texts = before.state, _texts(before, [place for place in damaged if "/" not in place and place not in (STATISTICS, MANIFEST)])
     with claim(path, resume=True, mend=True) as run:
         try:

@@ -31,9 +31,9 @@ TEXT = 2**16  # bytes of a document that the manifest holds itself
 class Run:
     """A claimed folder. `with claim(...) as run:` gives it up at the end; one that leaves without a commit leaves nothing behind."""
 
-    def __init__(self, path: Path, folder: Path, lock: Lock, manifest: Manifest, replaced: Lock | None = None):
+    def __init__(self, path: Path, folder: Path, lock: Lock, manifest: Manifest, replaced: Lock | None = None, adopted: bool = False):
         self.path, self.folder = path, folder
-        self._lock, self._manifest, self._replaced = lock, manifest, replaced
+        self._lock, self._manifest, self._replaced, self._adopted = lock, manifest, replaced, adopted
         self._one = threading.RLock()
         self._open = True
 
@@ -88,12 +88,12 @@ class Run:
         return self.folder
 
     def close(self) -> None:
-        """Give the folder up; what is committed stays. A folder without a commit is removed."""
+        """Give the folder up; what is committed stays. A folder that was made for this run and has no commit is removed."""
         if not self._open:
             return
         self._open = False
         with held():
-            if not committed(self._manifest):
+            if not committed(self._manifest) and not self._adopted:
                 remove_run(self.folder)
             self._lock.release(self.folder)
             if self._replaced is not None:

@@ -62,8 +62,8 @@ def _run(path: Path) -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[module.__name__] = module
     folder = str(path.absolute().parent)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    before = list(sys.path)
+    sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
     except SystemExit as problem:
@@ -73,6 +73,9 @@ def _run(path: Path) -> ModuleType:
         line = getattr(problem, "lineno", None) or (lines[-1] if lines else None)
         where = f", line {line}" if line else ""
         raise BismutError(f"{path} fails when it is read{where}: {type(problem).__name__}: {problem}") from problem
+    finally:
+        # Last from here on: a file of the user's that is called random.py must not be Python's to whoever imports later, such as a worker.
+        sys.path[:] = before if folder in before else [*before, folder]
     return module
 
 
