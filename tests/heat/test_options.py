@@ -31,6 +31,10 @@ PAIRS = {
     (bm.VariationalEuler, "retraction"): lambda retraction: bm.VariationalEuler(shaken, retraction=retraction),
     (bm.Midpoint, "retraction"): lambda retraction: bm.Midpoint(shaken, retraction=retraction),
     (bm.Verlet, "retraction"): lambda retraction: bm.Verlet(shaken, retraction=retraction),
+    (bm.HamiltonianEuler, "end"): lambda end: bm.HamiltonianEuler(shaken, end=end),
+    (bm.HamiltonianEuler, "retraction"): lambda retraction: bm.HamiltonianEuler(shaken, retraction=retraction),
+    (bm.HamiltonianMidpoint, "retraction"): lambda retraction: bm.HamiltonianMidpoint(shaken, retraction=retraction),
+    (bm.HamiltonianVerlet, "retraction"): lambda retraction: bm.HamiltonianVerlet(shaken, retraction=retraction),
     (bm.Reduced, "of"): lambda retraction: bm.Reduced(bm.Verlet(bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 2.5]), retraction=retraction)),
     (bm.Langevin, "temperature"): lambda kT: bath(temperature=kT),
     (bm.Langevin, "friction"): lambda friction: bath(friction=friction),
@@ -55,7 +59,7 @@ VALUES = {
     "word": ("BAOAB", "ABOBA"),
 }
 # Seen otherwise: a discrete Lagrangian, whose retraction is the coordinate in which q1 is sought and moves nothing; and what a word says of itself.
-ELSEWHERE = {(bm.Discrete, name) for name in ("space", "S_d", "channels", "retraction", "precision")} | {(Letters, "words")}
+ELSEWHERE = {(bm.Discrete, name) for name in ("space", "S_d", "channels", "retraction", "precision", "forces")} | {(Letters, "words")}
 
 
 def after(scheme) -> np.ndarray:
@@ -75,7 +79,12 @@ def after(scheme) -> np.ndarray:
 def test_every_option_is_looked_at():
     """A new option of a scheme, or a new scheme, belongs into this file."""
     schemes = {thing for thing in vars(public).values() if inspect.isclass(thing) and issubclass(thing, Scheme | Splitting)} | {Letters}
-    options = {(scheme, name) for scheme in schemes - {bm.Action} for name in inspect.signature(scheme).parameters if name != "system"}
+    options = {
+        (scheme, name)
+        for scheme in schemes - {bm.Action, bm.DiscreteHamiltonian}
+        for name in inspect.signature(scheme).parameters
+        if name != "system"
+    }
     assert options == set(PAIRS) | ELSEWHERE
 
 

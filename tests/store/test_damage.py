@@ -8,7 +8,7 @@ import pytest
 
 import bismut as bm
 from bismut.errors import StoreError
-from bismut.store import Group, Labelled, claim, open_run, read_run, verify_data
+from bismut.store import Group, Labelled, claim, open_run, read_run, repair, verify_data
 from tests.store import writers
 
 
@@ -205,3 +205,20 @@ def test_large_arrays_are_cut_and_read_in_parts(tmp_path, monkeypatch):
     np.testing.assert_array_equal(lazy[:6], np.arange(6.0))
     with pytest.raises(StoreError):
         lazy[:7].values  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "left", [lambda text: "", lambda text: text[:100], lambda text: text.replace("schema", "schemb", 1)], ids=["empty", "torn", "altered"]
+)
+def test_a_manifest_without_its_beginning_costs_nothing_else(run, left):
+    """Nothing is vouched for then: that is said, and neither a repair nor a new run touches what is there."""
+    (run / "manifest.jsonl").write_text(left((run / "manifest.jsonl").read_text()))
+    before = {file: file.read_bytes() for file in committed_files(run)}
+    assert "manifest.jsonl" in verify_data(run).corrupt
+    with pytest.raises(StoreError, match="nothing was changed"):
+        repair(run, lambda stored: pytest.fail("no request can be made"), command="repair")
+    with pytest.raises(StoreError, match="exists already"):
+        claim(run)
+    with pytest.raises(StoreError, match="manifest"):
+        claim(run, resume=True)
+    assert before == {file: file.read_bytes() for file in committed_files(run)}

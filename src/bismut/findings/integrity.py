@@ -33,7 +33,7 @@ def integrity(scheme: Scheme, state: State, *, step: float, seed: int) -> list[F
     dW = np.zeros((TRAJECTORIES, FINEST, scheme.channels), dtype)
     dW[:, :_STEPS] = fine_increments(scheme, Wiener(seed), step, _STEPS, TRAJECTORIES)
     other = final_states(scheme, state, jnp.asarray(step, dtype), jnp.asarray(dW), jnp.asarray(_STEPS))
-    words = f"largest difference of {_STEPS} steps, by the {mine} engine as a run makes them and by XLA one after the other, relative"
+    words = f"largest difference of {_STEPS} steps by the {mine} engine and by XLA, relative"
     return [
         at_most("engines agree", _gap(whole.final, other), 1e6 * eps, True, words),
         _without_compiler(scheme, state, dW[0, :_STEPS], step, other, eps),
@@ -56,7 +56,7 @@ def _without_compiler(scheme: Scheme, state: State, dW: np.ndarray, step: float,
         return not_measured(law, f"{scheme.space.dim} degrees of freedom take long without a compiler; up to {_LARGEST} are tried")
     plain = evaluate(lambda z, h, dW: kernel.walk(scheme, z, h, dW, len(dW)), state, jnp.asarray(step, dtype), jnp.asarray(dW))
     first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], compiled)
-    words = f"largest difference of {_STEPS} steps, by XLA and operation by operation in NumPy, relative"
+    words = f"largest difference of {_STEPS} steps by XLA and one by one in NumPy, relative"
     return at_most(law, _gap(first, plain), 1e6 * eps, True, words)
 
 
