@@ -1,6 +1,7 @@
 """`bismut info RUN`: what a run folder holds."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -34,7 +35,7 @@ def info(
         if as_json:
             print_json({"folder": run, "state": stored.state, "asked": stored.asked, "done": stored.done, "blocks": len(stored.blocks)})
         else:
-            print(f"{verify_data(run)}\nno statistics yet; `bismut resume {run}` goes on")
+            print(f"{verify_data(run)}\nno statistics yet; `bismut resume {quote(str(run))}` goes on")
         return
     found = read_run(run)
     groups = {name: group.to_dataset() for name, group in found.statistics.children.items()}
@@ -62,7 +63,7 @@ def info(
     final = groups.get("final")
     if final is not None and final.sizes:
         print(f"  final: {', '.join(f'{kind} {tuple(array.shape)}' for kind, array in final.items())}")
-    print(f"\nIn Python: bismut.load({str(run)!r}).  Pictures: bismut plot {run}.  Again: bismut run {run / 'run.toml'}")
+    print(f"\nIn Python: bismut.load({str(run)!r}).  Pictures: bismut plot {quote(str(run))}.  Again: bismut run {quote(str(run / 'run.toml'))}")
 
 
 def _shapes(data: Any) -> dict[str, dict[str, int]]:

@@ -86,7 +86,7 @@ def _interrupted(folder: Path, cause: str, model: str | None) -> str:
     why = {"time": "the time is up", "disk": "the disk is full"}.get(cause, "interrupted")
     if not folder.exists():
         return f"{why}, before anything was committed."
-    return f"{why}; what is done is in {folder}. bismut resume {folder}{f' --model {model}' if model else ''} goes on."
+    return f"{why}; what is done is in {folder}. bismut resume {shlex.quote(str(folder))}{f' --model {shlex.quote(model)}' if model else ''} goes on."
 
 
 def tell(kept: KeptRun, as_json: bool) -> None:
@@ -110,4 +110,5 @@ def tell(kept: KeptRun, as_json: bool) -> None:
     if result.certificate is not None:
         print(result.certificate.short()[0])
     if kept.folder is not None:
-        print(f"\nkept in {kept.folder} ({kept.seconds:.1f} s).  bismut info {kept.folder}   bismut plot {kept.folder}")
+        shown = shlex.quote(str(kept.folder))
+        print(f"\nkept in {kept.folder} ({kept.seconds:.1f} s).  bismut info {shown}   bismut plot {shown}")
