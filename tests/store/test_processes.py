@@ -67,7 +67,7 @@ def test_ctrl_c_while_modules_are_read_is_no_traceback(tmp_path, seconds):
     assert run.returncode == 130, problem
     assert "Traceback" not in problem
     assert "interrupted" in problem
-    assert not (tmp_path / "a").exists() or not open_run(tmp_path / "a").parts.get("statistics")
+    assert not (tmp_path / "a").exists() or open_run(tmp_path / "a").state == "interrupted"  # a fast machine has begun to run
 
 
 def test_two_runs_into_one_folder(tmp_path):

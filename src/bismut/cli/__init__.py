@@ -6,9 +6,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-__all__ = ["main"]
-
-INTERRUPTED = 130
+__all__ = ["interrupted", "main"]
 
 
 def main() -> None:
@@ -21,19 +19,25 @@ def main() -> None:
         from bismut.cli.main import main as command
 
         command()
-    except KeyboardInterrupt:
-        print("bismut: interrupted.", file=sys.stderr)
-        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt as problem:
+        sys.exit(interrupted(problem))
+
+
+def interrupted(problem: KeyboardInterrupt) -> int:
+    """Said in a word; returns the exit code, by which shells tell signals apart."""
+    print("bismut: interrupted.", file=sys.stderr)
+    number = problem.args[0] if problem.args and isinstance(problem.args[0], int) else signal.SIGINT
+    return 128 + number
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """KeyboardInterrupt; but at once the end where a module is being read, for libraries that are read by halves fail in ways of their own."""
+    """KeyboardInterrupt with the signal; at once the end where a module is being read, for libraries read by halves fail in ways of their own."""
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             os.write(2, b"bismut: interrupted.\n")
-            os._exit(INTERRUPTED)
+            os._exit(128 + number)
         frame = frame.f_back
-    raise KeyboardInterrupt
+    raise KeyboardInterrupt(number)
 
 
 def _heard_again(ignored: Any) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from bismut.cli import interrupted
 from bismut.cli.terminal import nobody_listens
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
@@ -41,9 +42,8 @@ class Commands(TyperGroup):
         except SimulationError as problem:
             print(f"bismut: {problem}", file=sys.stderr)
             raise typer.Exit(FAILED) from None
-        except KeyboardInterrupt:
-            print("bismut: interrupted.", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED) from None
+        except KeyboardInterrupt as problem:
+            raise typer.Exit(interrupted(problem)) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """An unknown command suggests the nearest."""
