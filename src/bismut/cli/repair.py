@@ -26,7 +26,7 @@ def repair(run: RunFolder, model: Model = None, force: Force = False, as_json: A
         return
     for place, problems in done.damaged.items():
         print(f"mended  {place}: {'; '.join(problems)}")
-    print(f"{done.computed} {'block' if done.computed == 1 else 'blocks'} computed again")
+    print(f"{done.computed} blocks computed again")
     if "manifest.jsonl" in done.damaged:
         print("What stood behind the altered line is given up. If the run had been extended there, extend it again: this is what was asked before.")
     print(verify_data(run))
