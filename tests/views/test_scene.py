@@ -12,7 +12,6 @@ import bismut as bm
 from bismut.drawing import SPACE, Drawing, Line, Part, about_third, semi_axes, towards
 from bismut.errors import BismutError
 from bismut.gallery import entries, entry
-from bismut.views import scene_of
 from bismut.views.scene import Panel, Scene, quaternions
 from bismut.views.usual import usual
 
@@ -153,7 +152,7 @@ def test_colours_are_what_they_say():
     scheme = bm.VariationalEuler(system)
     v, w = np.array([[1.0, 0, 0], [0, 2, 0]]), np.array([[0.0, 1, 0], [0, 0, 2]])
     start = scheme.start((np.array([[0.0, 0, 0], [5, 0, 0]]), np.tile(np.eye(3), (2, 1, 1))), velocity=(v, w))
-    scene = scene_of(bm.trajectory(scheme, start, step=0.01, steps=1), system=system)
+    scene = bm.view(bm.trajectory(scheme, start, step=0.01, steps=1), system=system).scene
     colours = scene.panels[0].colours
     assert np.allclose(colours["kinetic energy"][0], [0.5 * 2 + 0.5 * 2, 0.5 * 3 * 4 + 0.5 * 3 * 4])
     assert np.allclose(colours["angular speed"][0], [1, 2])

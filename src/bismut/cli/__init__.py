@@ -3,14 +3,18 @@
 import os
 import signal
 import sys
+import time
 from types import FrameType
 from typing import Any
 
-__all__ = ["interrupted", "main"]
+__all__ = ["began", "interrupted", "main"]
+
+_CLOCK: list[float] = []
 
 
 def main() -> None:
     """Run the command that was typed. Reading the commands is part of it; Ctrl-C, SIGTERM and SIGHUP end all of it without a traceback."""
+    _CLOCK[:] = [time.monotonic()]
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:  # nohup ignores SIGHUP, and that stays so
             signal.signal(getattr(signal, name), _interrupt)
@@ -21,6 +25,11 @@ def main() -> None:
         command()
     except KeyboardInterrupt as problem:
         sys.exit(interrupted(problem))
+
+
+def began() -> float:
+    """When the command was typed: before anything heavy was read, which may take long on a shared disk."""
+    return _CLOCK[0] if _CLOCK else time.monotonic()
 
 
 def interrupted(problem: KeyboardInterrupt) -> int:

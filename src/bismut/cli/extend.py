@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from bismut.cli import began
 from bismut.cli.group import whole_number
 from bismut.cli.resume import AsJson, Force, MaxTime, Model, RunFolder
 from bismut.cli.runs.executors import Cluster, Insecure, Workers, chosen_executor
@@ -38,7 +39,7 @@ def extend(
 
     if min(steps or 0, trajectories or 0) < 0 or not (steps or trajectories):
         raise BismutError("How much more? Give --steps N, --trajectories N or both.")
-    deadline, stored = deadline_after(max_time), open_run(run)
+    deadline, stored = deadline_after(max_time, began()), open_run(run)
     if blocks_of(stored) is not None:
         raise BismutError(f"{run} is a part of a run: first `bismut merge` the whole, then extend that.")
     found = again(stored, model, force, steps=steps, trajectories=trajectories)

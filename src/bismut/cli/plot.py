@@ -36,11 +36,11 @@ def plot(
 
     if animated:
         from bismut.figures.runs.animation import animate
-        from bismut.views import scene_of
+        from bismut.views import view
 
         check_installed()
         kind = "gif" if form == "png" else form
-        file = animate(scene_of(run, frames=100), (out or run / "pictures") / f"paths.{kind}")
+        file = animate(view(run, frames=100).scene, (out or run / "pictures") / f"paths.{kind}")
         print_json({"paths": file}) if as_json else print(f"{'paths':24} {file}")
         return
     found = read_run(run)

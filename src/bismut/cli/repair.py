@@ -19,7 +19,7 @@ def repair(run: RunFolder, model: Model = None, force: Force = False, as_json: A
 
     done = mend(run, lambda stored: again(stored, model, force).request, command=command_line(), force=force)
     if as_json:
-        print_json({"folder": run, "damaged": done.damaged, "computed": done.computed})
+        print_json({"folder": run, "damaged": done.damaged, "computed": done.computed, "others": done.others})
         return
     if not done.damaged:
         print(f"{run}: nothing is damaged.")
@@ -27,6 +27,8 @@ def repair(run: RunFolder, model: Model = None, force: Force = False, as_json: A
     for place, problems in done.damaged.items():
         print(f"mended  {place}: {'; '.join(problems)}")
     print(f"{done.computed} blocks computed again")
+    if done.others:
+        print(f"not what they were, but what another program gives (see taken_up in provenance.json): {', '.join(done.others)}")
     if "manifest.jsonl" in done.damaged:
         print("What stood behind the altered line is given up. If the run had been extended there, extend it again: this is what was asked before.")
     print(verify_data(run))

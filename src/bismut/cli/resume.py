@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from bismut.cli import began
 from bismut.cli.group import duration
 from bismut.cli.runs.executors import Cluster, Insecure, Workers, chosen_executor
 
@@ -41,11 +42,11 @@ def resume(
     from bismut.cli.runs.carrying import carry_out, command_line
     from bismut.store import blocks_of, deadline_after, open_run, take_up
 
-    deadline, stored = deadline_after(max_time), open_run(run)
+    deadline, stored = deadline_after(max_time, began()), open_run(run)
     if stored.state == "complete":
         print(f"{run} is complete: {stored}. Nothing is computed; `bismut extend {run}` adds steps or trajectories.")
         return
     found, blocks = again(stored, model, force), blocks_of(stored)
     with chosen_executor(workers, cluster, insecure) as executor:
-        claimed = take_up(stored.folder, found.request, command=command_line(), force=force)
+        claimed = take_up(stored.folder, found.request, command=command_line(), documents=found.documents, force=force)
         carry_out(claimed, found.request, deadline=deadline, as_json=as_json, model=model, blocks=blocks, executor=executor)

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bismut.cli import began
 from bismut.cli.group import begins, block_range, duration, print_json, system_names, whole_number
 from bismut.cli.runs.executors import Cluster, Insecure, Workers, chosen_executor
 from bismut.cli.runs.schema import MOTIONS, OF_STATE, OF_SYSTEM, PLAIN_KINDS, SCHEMES, SPLITTINGS
@@ -170,7 +171,7 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool, max_time: float | Non
     from bismut.errors import BismutError
     from bismut.store import deadline_after
 
-    deadline, output = deadline_after(max_time), ready.document.get("output", {})
+    deadline, output = deadline_after(max_time, began()), ready.document.get("output", {})
     # A model is called file.py:name, and its results after the file.
     name = Path(ready.model.entry.name.partition(":")[0]).stem
     request, folder = ready.request(), Path(output.get("folder", OUTPUT / name))

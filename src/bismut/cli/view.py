@@ -11,7 +11,7 @@ from bismut.cli.group import print_json
 
 def view(
     runs: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="folders that `bismut run ... --observe paths` left; several side by side")],
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the page here, and open nothing [RUN/view.html]")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the page here, and open nothing [RUN/pictures/view.html]")] = None,
     frames: Annotated[int, typer.Option(min=1, metavar="N", help="at most so many times, evenly spread")] = 200,
     trajectories: Annotated[str | None, typer.Option(metavar="N,N,...", help="which of the kept ones, counted from 0 [all, at most nine]")] = None,
     model: Annotated[str | None, typer.Option(metavar="FILE.py:NAME", help="the Python model of the run; without it only arrays are known")] = None,
@@ -25,7 +25,7 @@ def view(
     bismut view top --trajectories 0,1 --html top.html
     """
     from bismut.errors import BismutError
-    from bismut.views import View, scene_of
+    from bismut.views import view as shown
 
     try:
         chosen = None if trajectories is None else [int(word) for word in trajectories.split(",")]
@@ -36,8 +36,8 @@ def view(
         from bismut.cli.runs.model import from_file
 
         system = from_file(model).entry
-    scene = scene_of([str(run) for run in runs], frames, chosen, system=system, title=", ".join(run.name for run in runs))
-    file = View(scene).save(html or runs[0] / "view.html")
+    page = shown([str(run) for run in runs], frames=frames, trajectories=chosen, system=system, title=", ".join(run.name for run in runs))
+    file, scene = page.save(html or runs[0] / "pictures" / "view.html"), page.scene
     size = file.stat().st_size
     if as_json:
         print_json({"file": file, "bytes": size, "trajectories": len(scene.panels), "frames": len(scene.times)})

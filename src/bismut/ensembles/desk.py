@@ -10,12 +10,12 @@ import numpy as np
 from bismut.ensembles import written
 from bismut.ensembles.observers.watcher import Seen, Watcher
 
-_PORTION = 2**20  # bytes of rows that a watcher is handed at a time: they stay in the cache
+PORTION = 2**20  # bytes of rows that a watcher is handed at a time: they stay in the cache
 
 
 def portion_of(size: int) -> int:
     """Looks at a time, a power of two, for rows of so many bytes."""
-    return 2 ** int(np.log2(min(max(_PORTION / max(size, 1), 1), 4096)))
+    return 2 ** int(np.log2(min(max(PORTION / max(size, 1), 1), 4096)))
 
 
 class Desk:

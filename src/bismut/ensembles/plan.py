@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bismut.ensembles.block import run_block
+from bismut.ensembles.desk import PORTION
 from bismut.ensembles.observers.records import record_steps
 from bismut.ensembles.request import Request
 from bismut.ensembles.task import bytes_of
@@ -14,7 +15,6 @@ from bismut.executors import cores
 from bismut.showing import text
 
 _SHARE = 0.8  # of the memory that is free, which a run may fill
-_PORTION = 2**20  # bytes of rows that a watcher is handed at a time
 _REHEARSAL = 0.2  # seconds of measuring
 
 
@@ -55,7 +55,7 @@ class Plan:
             f"  blocks       {self.blocks} of {self.block} trajectories, {self.workers} at a time",
             f"  engine       {self.engine}{f': {self.why}' if self.why else ''}",
             f"  memory       {_size(self.memory)}",
-            f"  disk         {_size(self.disk)} if saved",
+            f"  disk         {_size(self.disk)} if kept",
         ]
         if self.seconds is not None and self.compiling is not None:
             rate = self.path_steps / max(self.seconds, 1e-9)
@@ -71,13 +71,17 @@ def plan(request: Request) -> Plan:
     found, size = request.chosen, request.size
     workers = min(cores(), request.blocks * request.variants)
     state, remembered = bytes_of(request.example), sum(bytes_of(memory) for memory in found.memory)
-    portion = sum(min(_PORTION, bytes_of(row) * size * (request.steps + 1)) for row in found.rows)
+    portion = sum(min(PORTION, bytes_of(row) * size * (request.steps + 1)) for row in found.rows)
     working = workers * (size * (12 * state + 40 * request.scheme.channels + 3 * remembered) + 3 * portion)
     looks = [len(record_steps(request.steps, request.stride(watcher))) for _, watcher in request.watchers]
     reported = lambda n: sum(w.held(row, k, n) for (_, w), row, k in zip(request.watchers, found.rows, looks, strict=True))
     kept = request.trajectories * request.variants * state if request.keep_final else 0
     # Summaries: of blocks that run or wait to be merged, and of every variant; twice where they are merged or become a result.
     summaries = 3 * workers * reported(size) + 2 * request.variants * reported(request.trajectories)
+    # Of a run that is kept block by block: results, the summaries they are merged from, and where each block can be gone on with.
+    waiting = sum(min(PORTION, bytes_of(row) * size * k) for row, k in zip(found.rows, looks, strict=True))
+    ends = request.variants * (request.trajectories * (2 * state + remembered) + request.blocks * waiting) if request.keep_final else 0
+    stored = request.variants * (reported(request.trajectories) + request.blocks * reported(size)) + 2 * kept + ends
     return Plan(
         request.trajectories,
         request.steps + request.burn_in,
@@ -87,7 +91,7 @@ def plan(request: Request) -> Plan:
         workers,
         found.engine.name,
         working + 2 * kept + summaries,
-        kept + request.variants * reported(request.trajectories),
+        stored,
         found.why,
     )
 

@@ -55,7 +55,8 @@ def claim(
         _bring_back(path)
         free = shutil.disk_usage(path.parent).free
         if free < need + MARGIN:
-            raise WriteError(f"{path} needs {(need + MARGIN) / 1e6:.0f} MB, but {free / 1e6:.0f} MB are free there. Choose another disk.")
+            remedy = "Make room there." if resume else "Make room there, or choose another disk."
+            raise WriteError(f"{path} needs {(need + MARGIN) / 1e6:.1f} MB, but {free / 1e6:.1f} MB are free there. {remedy}")
         try:
             path.mkdir()
         except FileExistsError:

@@ -14,9 +14,9 @@ from bismut.ensembles import Request
 from bismut.errors import StoreError
 from bismut.store.claim import claim
 from bismut.store.identity import differences, growth, identity
-from bismut.store.layout import PROVENANCE
+from bismut.store.layout import MODEL, PROVENANCE
 from bismut.store.manifest import plain_json
-from bismut.store.origin import now
+from bismut.store.origin import now, source_hash
 from bismut.store.reading import StoredRun, open_run
 from bismut.store.run import Run
 from bismut.store.runs import origin_of
@@ -88,12 +88,23 @@ def take_up(
 
 
 def note_taking_up(
-    run: Run, request: Request, command: str, overridden: list[str], documents: Mapping[str, str] | None = None, drops: Sequence[str] = ()
+    run: Run,
+    request: Request,
+    command: str,
+    overridden: list[str],
+    documents: Mapping[str, str] | None = None,
+    drops: Sequence[str] = (),
+    renewed: bool = True,
 ) -> None:
-    """Write down who goes on, and with what: in the provenance, and in a line of the manifest, in which places may be given up."""
+    """Write down who goes on, and with what: in the provenance, and in a line of the manifest, in which places may be given up.
+
+    If `renewed`, the run is from here on that of the request; a repair leaves it the one it was.
+    """
     before = origin_of(run.stored)
     taken = {"time": now(), "command": command, "overridden": overridden}
-    made = before | {"identity": identity(request), "taken_up": [*before.get("taken_up", ()), taken]}
+    made = before | ({"identity": identity(request)} if renewed else {}) | {"taken_up": [*before.get("taken_up", ()), taken]}
+    if documents and MODEL in documents:  # of what comes, this is the model; what it was before stands in the manifest
+        made["model"] = dict(before.get("model") or {}) | {"sha256": source_hash(documents[MODEL])}
     said: dict[str, Any] = {"overridden": overridden} if overridden else {}
     texts = {**(documents or {}), PROVENANCE: plain_json(made, indent=1) + "\n"}
     run.keep(texts, state="running", asked=asked_of_request(request), drops=list(drops), **said)

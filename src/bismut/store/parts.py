@@ -46,6 +46,14 @@ def parts_of(run: Path) -> list[StoredRun]:
     return sorted(found, key=lambda stored: (blocks_of(stored) or range(0)).start)
 
 
+def check_same(part: StoredRun, request: Request, force: bool = False) -> list[str]:
+    """Refuse a part that is not one of this run; returns what was overridden."""
+    try:
+        return compare(part, request, force=force)
+    except StoreError as problem:
+        raise StoreError(f"{problem}\nOr remove {part.folder}, if this part is the wrong one.") from problem
+
+
 class Gathered(NamedTuple):
     """The blocks that parts hold, each with the part that holds it, those that nobody does, and what differs between parts, if that was forced."""
 
@@ -66,7 +74,7 @@ def gather(run: Path, request_of: Callable[[StoredRun], Request], force: bool = 
     for part in parts:
         if part.state == "running":
             raise StoreError(f"{part.folder} is still being written. Wait for it, or end its process.")
-        overridden += [f"{part.folder.name}: {words}" for words in compare(part, request, force=force)]
+        overridden += [f"{part.folder.name}: {words}" for words in check_same(part, request, force)]
         check_sound(part.folder)
         for place in sorted(RunJournal(request, part).places):
             other = holders.setdefault(place, part)

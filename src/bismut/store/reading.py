@@ -70,7 +70,7 @@ class StoredRun:
         for (variant, _), record in self.blocks.items():
             if variant < len(each) and record.get("steps") == self.asked["steps"]:
                 each[variant] += record.get("trajectories", 0)
-        return {"trajectories": each if "variants" in self.asked else each[0], "steps": self.asked["steps"]}
+        return {"trajectories": each if "variants" in self.asked else each[0], "steps": self.asked["steps"] if any(each) else 0}
 
     @property
     def record(self) -> dict[str, Any]:

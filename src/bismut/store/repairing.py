@@ -31,10 +31,12 @@ from bismut.store.verifying import verify_data
 
 
 class Repaired(NamedTuple):
-    """What was damaged, by place, with what was wrong; and how many blocks were computed."""
+    """What was damaged, by place, with what was wrong; how many blocks were computed; and which of them are not what they were, to the byte, as where
+    another program was forced to compute them."""
 
     damaged: dict[str, tuple[str, ...]]
     computed: int
+    others: tuple[str, ...] = ()
 
 
 def repair(
@@ -67,13 +69,20 @@ def repair(
             run.close()
             raise
         lost = [place for place in damaged if place.startswith((f"{BLOCKS}/", f"{CHECKPOINTS}/"))]
-        note_taking_up(run, request, command, overridden, drops=lost)
+        note_taking_up(run, request, command, overridden, drops=lost, renewed=False)
         if state == "complete" or MANIFEST in damaged:  # what lost lines said is not known: the run is brought to its end
-            return Repaired(damaged, carry_out_kept(run, request, progress=progress, executor=executor, blocks=blocks_of(run.stored)).computed)
+            computed = carry_out_kept(run, request, progress=progress, executor=executor, blocks=blocks_of(run.stored)).computed
+            return Repaired(damaged, computed, _others(before, peek(path), lost))
         jobs = [Job(entry["variant"], entry["block"]) for place in lost if (entry := before.parts[place].entry)["what"] == BLOCKS]
         _compute(run, request, jobs, executor or Threads())
         _tell_how_far(run, request, STATISTICS in before.parts)
-    return Repaired(damaged, len(jobs))
+    return Repaired(damaged, len(jobs), _others(before, peek(path), lost))
+
+
+def _others(before: StoredRun, after: StoredRun, places: list[str]) -> tuple[str, ...]:
+    """Blocks whose checksum is not the one that was committed before."""
+    again = [place for place in places if place.startswith(f"{BLOCKS}/") and place in after.parts]
+    return tuple(place for place in again if after.parts[place].files != before.parts[place].files)
 
 
 def _texts(stored: StoredRun, names: Iterable[str]) -> dict[str, str]:

@@ -150,9 +150,9 @@ def kept(
     else:
         _mended(path, asked, command, extend, force, progress)
         stored = open_run(path)
-        overridden = compare(stored, asked, extend=extend, force=force)
+        compare(stored, asked, extend=extend, force=force)
         journal = RunJournal(asked, stored)
-        if stored.state == "complete" and stored.asked == asked_of_request(asked) and not overridden:
+        if stored.state == "complete" and stored.asked == asked_of_request(asked):
             if progress is not False:
                 print(f"bismut: {path} is complete; nothing is computed.", file=sys.stderr)
             return perform(asked, progress=False, journal=journal)

@@ -37,6 +37,7 @@ class View:
     def save(self, path: str | Path) -> Path:
         """Write the page, and return where it is."""
         path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self.html, encoding="utf-8")
         return path
 
@@ -70,20 +71,6 @@ def view(
     picture       how a system is drawn: of the system and q, time along the first axis, a Drawing
     system        a System or an Entry of the gallery, where the source does not know it
     """
-    return View(scene_of(source, frames, trajectories, shapes, box, picture, system, title))
-
-
-def scene_of(
-    source: Any,
-    frames: int = 200,
-    trajectories: Sequence[int] | None = None,
-    shapes: Body | None = None,
-    box: Box | None = None,
-    picture: Callable[[System, Any], Drawing] | None = None,
-    system: System | Entry | None = None,
-    title: str | None = None,
-) -> Scene:
-    """What `view` shows, as data."""
     if isinstance(frames, bool) or frames < 1:
         raise DomainError(f"frames must be a number ≥ 1, but {frames!r} came.")
     kept = motions(source, system)
@@ -101,7 +88,7 @@ def scene_of(
         drawing = drawing if drawing.box is None else drawing._replace(x=wrapped(np.asarray(drawing.x, float), drawing.box))
         panels.append(Panel(motion.label, drawing, colours(motion, np.shape(drawing.x)[1])))
     name = title or (source if isinstance(source, str) else source.name if isinstance(source, Path) else str(some[0].system and some[0].system.space))
-    return Scene(str(name), some[0].times, panels)
+    return View(Scene(str(name), some[0].times, panels))
 
 
 def _thinned(motion: Motion, frames: int) -> Motion:

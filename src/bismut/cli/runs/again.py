@@ -41,7 +41,7 @@ def again(stored: StoredRun, model: str | None, force: bool, **more: int | None)
     if known is not None:
         document["system"] = {"name": known.entry.name, "parameters": made["model"].get("parameters", {})}
     ready = prepare({**document, **given, **block}, {}, where, known)
-    documents = {}
+    documents = {} if known is None or known.text == stored.text(MODEL, "") else {MODEL: known.text or ""}
     if given:
         # A run that was given trajectories has blocks that nobody would choose for so many.
         kept = ready.document if "trajectories" in given or "block" in document else {k: v for k, v in ready.document.items() if k != "block"}
