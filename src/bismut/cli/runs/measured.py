@@ -61,9 +61,11 @@ def pairs(own: bool = False, only: tuple[str, ...] = ()) -> tuple[list[Pair], di
         for title, make in {} if own else _others(system, chosen).items():
             try:
                 entry.start(make())
-            except (BismutError, ValueError) as problem:
+            except BismutError as problem:
                 refused[f"{name}, {title}"] = why(problem)
                 continue
+            except Exception:  # no refusal, but a mistake: `measure` meets it again and says so
+                pass
             found.append(Pair(name, title, entry, make, own=False))
     return found, refused
 
