@@ -34,14 +34,13 @@ def reversal(scheme: Scheme, states: State, path: Path, step: float) -> list[Fin
     chosen = np.linspace(count // 2, count - 1, _PLACES).astype(int)
     places = jax.tree.map(lambda leaf: jnp.asarray(leaf)[chosen], State(states.q, states.p))
 
-    def there_and_back(state: State):
-        dW = path.increment(words(0), words(0), scheme.channels, h, system.dtype)
-        there, _ = stepper.advance(state, h, dW, 0 * h)
-        back, _ = stepper.advance(there, -h, -dW, h)
-        turned, _ = stepper.advance(_turned(there), h, dW, 0 * h)
-        return _gap(system, back, state), _gap(system, _turned(turned), state)
-
-    gaps = [float(np.max(np.asarray(gap))) for gap in evaluate(jax.vmap(there_and_back), places)]
+    dW = jnp.broadcast_to(path.increment(words(0), words(0), scheme.channels, h, system.dtype), (_PLACES, scheme.channels))
+    # One function for all three steps, so that it is traced once.
+    step_of = jax.jit(jax.vmap(lambda state, h, dW, t: State(*_bare(stepper.advance(state, h, dW, t)[0])), in_axes=(0, None, 0, None)))
+    there = evaluate(step_of, places, h, dW, 0 * h)
+    back = evaluate(step_of, there, -h, -dW, h)
+    turned = _turned(evaluate(step_of, _turned(there), h, dW, 0 * h))
+    gaps = [float(np.max(np.asarray(evaluate(jax.vmap(lambda a, b: _gap(system, a, b)), end, places)))) for end in (back, turned)]
     size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(places.p))
     limit, claimed = 1e4 * float(np.finfo(system.dtype).eps) * size, scheme.promised.self_adjoint
     laws = (("own adjoint", "|φ₋ₕ(−ΔW) φₕ(ΔW) z − z|", ""), ("reversible", "|ρ φ ρ φ z − z|, ρ turns momenta around", _one_way(system, places)))
@@ -52,6 +51,10 @@ def reversal(scheme: Scheme, states: State, path: Path, step: float) -> list[Fin
             continue
         findings.append(at_most(law, gap, limit, claimed and not reason, f"largest {said} at {_PLACES} places of a path", reason or "not claimed"))
     return findings
+
+
+def _bare(state: State):
+    return state.q, state.p
 
 
 def _turned(state: State) -> State:

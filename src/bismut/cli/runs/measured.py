@@ -67,7 +67,7 @@ def pairs(own: bool = False, only: tuple[str, ...] = ()) -> tuple[list[Pair], di
             except Exception:  # no refusal, but a mistake: `measure` meets it again and says so
                 pass
             found.append(Pair(name, title, entry, make, own=False))
-    return found, refused
+    return sorted(found, key=lambda pair: not pair.own), refused  # the most useful first
 
 
 def _constant(scheme: Scheme) -> Scheme:

@@ -61,6 +61,7 @@ bismut {version}, {budget} of sampling for each pair, seed {seed}: {counts}, in 
 
 def page_of(reports: Mapping[str, Report], settings: Settings, refused: Mapping[str, str], command: str, left: int = 0) -> str:
     """The page; `left` pairs are still to be measured."""
+    reports = dict(sorted(reports.items(), key=lambda item: item[0].split(",")[0]))
     verdicts = [report.verdict.value for report in reports.values()]
     words = {"pass": "every claim held", "undecided": "something undecided", "fail": "something failed"}
     counts = ", ".join([f"{len(reports)} pairs", *(f"{verdicts.count(verdict)} with {said}" for verdict, said in words.items())])
