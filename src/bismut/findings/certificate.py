@@ -152,6 +152,7 @@ def kept_by(scheme: Scheme) -> list[str]:
 
 def _kept(scheme: Scheme, request: Any, result: Result) -> list[Finding]:
     """How much energy changed, a fact, and Casimirs, of the first trajectories."""
+    assert result.final is not None
     count = min(_FEW, request.trajectories)
     numbers = np.arange(request.first, request.first + count, dtype=np.uint64)
     begin = many_starts(request.starts[0], request.path, numbers, request.batch, np.arange(count))

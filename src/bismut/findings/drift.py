@@ -71,7 +71,7 @@ def _modified(scheme: Scheme, still: Scheme, start: State, step: float, seed: in
     spreads = np.sqrt(variances.mean(1))
     if not spreads.min() > roundoff:
         return []
-    words = f"slope against h of the spread of H without noise: H + O(h^{order:g}) is kept"
+    words = "slope against h of the spread of H along paths without noise"
     return [slope_finding("modified energy", order, words, Convergence(steps, spreads, *slope_of(steps, variances), trajectories=len(H)))]
 
 

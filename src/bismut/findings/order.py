@@ -98,10 +98,9 @@ def convergence(
         apart = lambda a, b: np.asarray(_squares(scheme.space, a, b), float)
         squares = np.append(squares, [apart(one, exact) for one in found], 1)
         own = np.append(own, [apart(a, b) for a, b in pairwise(found)], 1)
-        slope, spread = slope_of(steps, squares)
-        if not spread > error:
+        if not slope_of(steps, squares)[1] > error:
             break
-    return Convergence(steps, np.sqrt(squares.mean(1)), slope, spread, np.sqrt(own.mean(1)), squares.shape[1])
+    return Convergence(steps, np.sqrt(squares.mean(1)), *slope_of(steps, squares), np.sqrt(own.mean(1)), squares.shape[1])
 
 
 def slope_of(steps: np.ndarray, squares: np.ndarray) -> tuple[float, float]:

@@ -36,20 +36,22 @@ def reversal(scheme: Scheme, states: State, path: Path, step: float) -> list[Fin
 
     dW = jnp.broadcast_to(path.increment(words(0), words(0), scheme.channels, h, system.dtype), (_PLACES, scheme.channels))
     # One function for all three steps, so that it is traced once.
-    step_of = jax.jit(jax.vmap(lambda state, h, dW, t: State(*_bare(stepper.advance(state, h, dW, t)[0])), in_axes=(0, None, 0, None)))
-    there = evaluate(step_of, places, h, dW, 0 * h)
-    back = evaluate(step_of, there, -h, -dW, h)
-    turned = _turned(evaluate(step_of, _turned(there), h, dW, 0 * h))
+    step_of = jax.jit(jax.vmap(lambda state, h, dW, t: State(*_bare(stepper.advance(state, h, dW, t)[0])), in_axes=(0, None, 0, 0)))
+    t = h * jnp.asarray(chosen, system.dtype)
+    there = evaluate(step_of, places, h, dW, t)
+    back = evaluate(step_of, there, -h, -dW, t + h)
+    turned = _turned(evaluate(step_of, _turned(there), h, dW, t))
     gaps = [float(np.max(np.asarray(evaluate(jax.vmap(lambda a, b: _gap(system, a, b)), end, places)))) for end in (back, turned)]
     size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(places.p))
     limit, claimed = 1e4 * float(np.finfo(system.dtype).eps) * size, scheme.promised.self_adjoint
-    laws = (("own adjoint", "|φ₋ₕ(−ΔW) φₕ(ΔW) z − z|", ""), ("reversible", "|ρ φ ρ φ z − z|, ρ turns momenta around", _one_way(system, places)))
+    laws = (("own adjoint", "|φ₋ₕ φₕ z − z|", "", ""), ("reversible", "|ρφρφ z − z|", ", ρ(q, p) = (q, −p)", _one_way(system, places)))
     findings = []
-    for gap, (law, said, reason) in zip(gaps, laws, strict=True):
+    for gap, (law, said, more, reason) in zip(gaps, laws, strict=True):
         if not np.isfinite(gap):
             findings.append(not_measured(law, "a step backwards is not finite"))
             continue
-        findings.append(at_most(law, gap, limit, claimed and not reason, f"largest {said} at {_PLACES} places of a path", reason or "not claimed"))
+        how = f"largest {said} at {_PLACES} places of a path{more}"
+        findings.append(at_most(law, gap, limit, claimed and not reason, how, reason or "not claimed"))
     return findings
 
 
@@ -71,7 +73,7 @@ def _one_way(system: System, places: State) -> str:
     """What keeps a system from being reversible; empty where nothing does."""
     if not system.moves:
         return "without a Lagrangian nobody can say whether the system is reversible"
-    if system.has_lagrangian and depends_on_time(system):
+    if system.moving_constraint or (system.has_lagrangian and depends_on_time(system)):
         return "the system depends on time"
 
     def odd(state: State):
