@@ -87,7 +87,7 @@ def test_an_unknown_word_ends_with_2_and_suggests_the_nearest(bismut, words, hin
     ("words", "wanted"),
     [
         (("run", "oscillator", "--set", "noise"), "name=value"),
-        (("run", "oscillator", "--set", "noise=much"), "a number was wanted"),
+        (("run", "oscillator", "--set", "noise=much"), "expected a number"),
         (("run", "oscillator", "--steps", "0"), "whole number ≥ 1"),
         (("run", "oscillator", "--steps", "few"), "--steps"),
         (("run", "oscillator", "--friction", "1"), "bath.temperature: missing"),
