@@ -7,9 +7,9 @@ program of a megabyte, so their text stands for them.
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -25,15 +25,29 @@ HEAD = {
 
 def executed(notebook: dict[str, Any]) -> dict[str, Any]:
     """The notebook with what its cells print and show."""
+    from IPython.core.displayhook import DisplayHook
     from IPython.core.interactiveshell import InteractiveShell
     from traitlets.config import Config
 
+    class Shown(DisplayHook):
+        """The last value of a cell, shown as a notebook shows it and not as a terminal does."""
+
+        def __call__(self, result=None):
+            if result is not None and not self.quiet():
+                self.shell.display_pub.publish(*self.shell.display_formatter.format(result))
+
+    class Shell(InteractiveShell):
+        displayhook_class = Shown
+
+        def enable_gui(self, gui=None):
+            """There is no screen."""
+
     InteractiveShell.clear_instance()
     with tempfile.TemporaryDirectory() as home:
-        shell = InteractiveShell.instance(ipython_dir=home, config=Config({"HistoryManager": {"enabled": False}}))
+        shell = Shell.instance(ipython_dir=home, config=Config({"HistoryManager": {"enabled": False}}))
         shell.enable_matplotlib("inline")
         cells = [_run(cell, shell) if cell["cell_type"] == "code" else cell for cell in notebook["cells"]]
-    InteractiveShell.clear_instance()
+    Shell.clear_instance()
     numbered = [dict(cell, id=f"cell-{number}") for number, cell in enumerate(cells)]
     return {"cells": numbered, "metadata": HEAD, "nbformat": 4, "nbformat_minor": 5}
 
@@ -48,7 +62,7 @@ def _run(cell: dict[str, Any], shell: Any) -> dict[str, Any]:
     if captured.stdout:
         outputs.append({"output_type": "stream", "name": "stdout", "text": captured.stdout.splitlines(keepends=True)})
     for shown in captured.outputs:
-        if data := {kind: _kept(kind, value) for kind, value in shown.data.items() if len(_kept(kind, value)) <= LARGEST}:
+        if data := {kind: kept for kind, value in shown.data.items() if len(kept := _kept(kind, value)) <= LARGEST}:
             outputs.append({"output_type": "display_data", "data": data, "metadata": {}})
     return dict(cell, outputs=outputs, execution_count=shell.execution_count - 1)
 
@@ -68,10 +82,8 @@ def main() -> None:
     chosen = [path for path in sorted(HERE.glob("*.ipynb")) if not sys.argv[1:] or path.stem in sys.argv[1:]]
     for path in chosen:
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             done = executed(notebook)
-            os.chdir(HERE)
         path.write_text(json.dumps(done, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
 

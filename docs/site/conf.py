@@ -1,7 +1,7 @@
 """Settings of Sphinx. `make docs` runs `build.py`, which lays out the pages first."""
 
 import sys
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -10,7 +10,7 @@ sys.path.insert(0, str(HERE))
 project = "bismut"
 author = "The bismut authors"
 copyright = "The bismut authors, Apache-2.0"
-release = version("bismut")
+version = release = metadata.version("bismut")
 extensions = ["myst_nb", "code", "references"]
 linked_code = str(HERE.parents[1] / "build" / "site-source.json")
 
