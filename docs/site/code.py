@@ -10,7 +10,7 @@ from typing import Any
 from docutils import nodes
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_for_filename
+from pygments.lexers import TextLexer, get_lexer_for_filename
 from pygments.util import ClassNotFound
 from sphinx.util.docutils import SphinxRole
 
@@ -53,5 +53,6 @@ def _highlighted(file: Path) -> str:
 def setup(app: Any) -> dict[str, Any]:
     app.add_config_value("linked_code", "", "html")
     app.add_role("source", Source())
+    app.add_lexer("lammps", TextLexer)
     app.connect("html-collect-pages", shown)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,7 +22,7 @@ from api import prose
 from still import still
 
 ROOT = Path(__file__).parents[2]
-FRAMES, STEPS = 150, 1500
+FRAMES, APART = 160, 0.08  # of a view, and the time between two of them
 LIBRARY = re.compile(r'<script id="library" type="text/plain">([^<]*)</script>')
 
 
@@ -49,7 +49,8 @@ def _stamp() -> str:
 
 def _draw(one: Entry, folder: Path) -> None:
     trial = one.trial()
-    kept = trajectory(trial.scheme, trial.state, step=trial.step, steps=STEPS, every=STEPS // FRAMES, seed=1)
+    every = max(1, round(APART / trial.step))
+    kept = trajectory(trial.scheme, trial.state, step=trial.step, steps=FRAMES * every, every=every, seed=1)
     shown = view(kept, system=one, frames=FRAMES, title=one.name)
     text = shown.html
     library = LIBRARY.search(text)

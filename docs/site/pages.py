@@ -54,6 +54,7 @@ def write(generated: dict[str, str]) -> list[str]:
         texts["index.md"] += _toctree(title, [known[path] for path in paths if path in known])
         if title == "Tutorial":
             texts["index.md"] += _toctree("Gallery", ["gallery.md"])
+    texts["contents.md"] = f"---\norphan: true\n---\n{texts['contents.md']}"
     wanted = {SOURCE / name for name in texts}
     for name, text in texts.items():
         _changed(SOURCE / name, text.encode())

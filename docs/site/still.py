@@ -21,6 +21,16 @@ _FROM = {True: np.array([0.0, -0.02, 1.0]), False: np.array([0.62, -0.7, 0.36])}
 
 def still(drawing: Drawing, file: Path, frame: int) -> None:
     """Write the picture, on a transparent ground that suits light and dark pages."""
+    figure, axis = plt.subplots(figsize=(4, 3), dpi=120)
+    paint(axis, drawing, frame, 4 / 3)
+    figure.subplots_adjust(0, 0, 1, 1)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, transparent=True)
+    plt.close(figure)
+
+
+def paint(axis: Any, drawing: Drawing, frame: int, shape: float = 1.0) -> None:
+    """Draw bodies, lines and trails; `shape` is the width of the picture over its height."""
     eye = _eye(drawing.flat)
     faces, depths, colours = [], [], []
     for part in drawing.parts:
@@ -29,24 +39,28 @@ def still(drawing: Drawing, file: Path, frame: int) -> None:
             faces += list((points @ eye.T)[..., :2])
             depths += list(points.mean(1) @ eye[2])
             colours += list(np.clip(base * light[:, None], 0, 1))
-    figure, axis = plt.subplots(figsize=(4, 3), dpi=120)
-    for body, at in drawing.trails:
-        path = np.stack([_place(drawing, k, np.array([body]), at)[0] for k in range(frame + 1)]) @ eye.T
-        axis.add_collection(LineCollection(np.stack([path[:-1, :2], path[1:, :2]], 1), colors="#8a8f98", linewidths=0.8, alpha=0.8))
+    seen = [np.reshape(faces, (-1, 2))]
+    for body, at in drawing.trails or _paths(drawing):
+        path = (np.stack([_place(drawing, k, np.array([body]), at)[0] for k in range(frame + 1)]) @ eye.T)[:, :2]
+        axis.plot(*path.T, color="#8a8f98", linewidth=0.8, alpha=0.8)
+        seen.append(path)
     for line in drawing.lines:
-        ends = _ends(drawing, line, frame) @ eye.T
-        axis.add_collection(LineCollection(ends[..., :2], colors=line.colour, linewidths=1.5))
+        ends = (_ends(drawing, line, frame) @ eye.T)[..., :2]
+        axis.add_collection(LineCollection(ends, colors=line.colour, linewidths=1.5))
+        seen.append(ends.reshape(-1, 2))
     order = np.argsort(depths)
-    axis.add_collection(PolyCollection([faces[i] for i in order], facecolors=[colours[i] for i in order], edgecolors="face", linewidths=0.3))
-    seen = np.concatenate([*(np.reshape(faces[i], (-1, 2)) for i in order), *(c.get_paths()[0].vertices for c in axis.collections if len(c.get_paths()))])
-    seen = seen[np.isfinite(seen).all(1)]
-    middle, reach = (seen.max(0) + seen.min(0)) / 2, 0.55 * max(np.ptp(seen[:, 0]) * 0.75, np.ptp(seen[:, 1]), 1e-9)
-    axis.set(xlim=(middle[0] - reach / 0.75, middle[0] + reach / 0.75), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal")
+    axis.add_collection(PolyCollection([faces[i] for i in order], facecolors=[colours[i] for i in order], edgecolors="face", linewidths=0.3, zorder=3))
+    points = np.concatenate(seen)
+    points = points[np.isfinite(points).all(1)]
+    middle, reach = (points.max(0) + points.min(0)) / 2, 0.55 * max(np.ptp(points[:, 0]) / shape, np.ptp(points[:, 1]), 1e-9)
+    axis.set(xlim=(middle[0] - reach * shape, middle[0] + reach * shape), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal")
     axis.axis("off")
-    figure.subplots_adjust(0, 0, 1, 1)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, transparent=True)
-    plt.close(figure)
+
+
+def _paths(drawing: Drawing) -> list[tuple[int, Any]]:
+    """Where no trail is asked for, a still shows how bodies came to where they are, if they are few."""
+    bodies = np.shape(drawing.x)[1]
+    return [(body, (0.0, 0.0, 0.0)) for body in range(bodies)] if bodies <= 8 else []
 
 
 def _eye(flat: bool) -> np.ndarray:
@@ -73,7 +87,7 @@ def _things(part: Part, drawing: Drawing, frame: int):
         normals = np.cross(points[:, 2] - points[:, 0], points[:, 3] - points[:, 1])
         normals /= np.maximum(np.linalg.norm(normals, axis=-1, keepdims=True), 1e-300)
         outward = np.einsum("ni,ni->n", normals, points.mean(1) - points.mean((0, 1)))
-        base = np.broadcast_to(to_rgb(part.colour or COLOURS[body % len(COLOURS)]), (len(faces), 3))
+        base = np.broadcast_to(to_rgb(part.colour or ("#8a8f98" if body == SPACE else COLOURS[body % len(COLOURS)])), (len(faces), 3))
         if part.kind == "ellipsoid":  # its halves are marked, as on the page
             x, y, z = faces.mean(1).T
             base = base * (np.where(z > 0, 1.0, 0.62) * np.where((x > 0) & (y > 0), 0.8, 1.0))[:, None]
