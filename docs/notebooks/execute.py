@@ -1,7 +1,7 @@
 """Run the notebooks, and keep what they show: python docs/notebooks/execute.py [NAME ...]. Tests run them by the same function.
 
-A cell is run by IPython in this process, without a kernel and its ports. Of what it shows, text and small pictures are kept; pages of moving bodies carry a
-program of a megabyte, so their text stands for them.
+A cell is run by IPython in this process, without a kernel and its ports. Of what it shows, text and small pictures are kept; pages of moving bodies
+carry a program of a megabyte, so their text stands for them.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ kept = bm.trajectory(scheme, start, step=0.01, steps=420, every=2, seed=7)
 with mpl.rc_context({"font.size": 11, "axes.spines.top": False, "axes.spines.right": False}):
     figure = plt.figure(figsize=(11, 3.6), dpi=120, layout="constrained")
     shown, spread, conserved = figure.subplots(1, 3, width_ratios=[1, 1.25, 1.25])
-    paint(shown, entry("heavy-top").picture(top, np.asarray(kept.q)), 210)
+    paint(shown, entry("heavy-top").picture(top, np.asarray(kept.q)), 150)
     shown.set_title("a top in random fields")
     time = result.times
     energy, J = (np.asarray(result[name].dataset()["value"].transpose("time", ...)) for name in ("energy", "J"))

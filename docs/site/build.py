@@ -18,8 +18,9 @@ sys.path.insert(0, str(HERE))
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import links
-import pages
 from sphinx.cmd.build import build_main
+
+import pages
 
 SITE, EXTRA = ROOT / "build" / "site", ROOT / "build" / "site-extra"
 

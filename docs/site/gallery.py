@@ -1,4 +1,4 @@
-"""A page for every gallery system: what it is, how it moves, and how it is run. Views share the program that draws them, which a page by itself carries."""
+"""A page for every gallery system: what it is, how it moves, and how it is run. Views share the program that draws them."""
 
 from __future__ import annotations
 

@@ -31,7 +31,12 @@ def _read(file: Path) -> _Page:
 
 def broken(site: Path) -> list[str]:
     """What is wrong, a line each."""
-    return [f"{file.relative_to(site)}: {target}: {why}" for file in sorted(site.rglob("*.html")) for target in _read(file).targets if (why := _wrong(file, target, site))]
+    return [
+        f"{file.relative_to(site)}: {target}: {why}"
+        for file in sorted(site.rglob("*.html"))
+        for target in _read(file).targets
+        if (why := _wrong(file, target, site))
+    ]
 
 
 def _wrong(file: Path, target: str, site: Path) -> str:

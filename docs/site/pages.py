@@ -1,6 +1,6 @@
 """The pages of the repository as Sphinx reads them, in a folder of their own: nothing that is generated lies among what is written.
 
-README.md becomes the first page, docs/ the rest; links between files become links between pages, and those to code become links to pages that show it.
+README.md becomes the first page, docs/ the rest; links between files become links between pages, and those to code lead to pages that show it.
 The order of the sidebar is that of docs/README.md, so a page that is not listed there is in no sidebar, and a test says so.
 """
 

@@ -1,7 +1,7 @@
 """What is named in code becomes a link: public names of bismut to the page of the API, and names of JAX, xarray and others to their documentation.
 
-There is no network where this is built, so the inventories that intersphinx would fetch are a table here, of the names that pages use. A name of those
-packages that is not in the table is a warning, and so an error. Our own names are in objects.inv, for projects that refer to us.
+There is no network where this is built, so the inventories that intersphinx would fetch are a table here, of the names that pages use. A name of
+those packages that is not in the table is a warning, and so an error. Our own names are in objects.inv, for projects that refer to us.
 """
 
 from __future__ import annotations

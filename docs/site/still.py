@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,9 @@ def paint(axis: Any, drawing: Drawing, frame: int, shape: float = 1.0) -> None:
         axis.add_collection(LineCollection(ends, colors=line.colour, linewidths=1.5))
         seen.append(ends.reshape(-1, 2))
     order = np.argsort(depths)
-    axis.add_collection(PolyCollection([faces[i] for i in order], facecolors=[colours[i] for i in order], edgecolors="face", linewidths=0.3, zorder=3))
+    axis.add_collection(
+        PolyCollection([faces[i] for i in order], facecolors=[colours[i] for i in order], edgecolors="face", linewidths=0.3, zorder=3)
+    )
     points = np.concatenate(seen)
     points = points[np.isfinite(points).all(1)]
     middle, reach = (points.max(0) + points.min(0)) / 2, 0.55 * max(np.ptp(points[:, 0]) / shape, np.ptp(points[:, 1]), 1e-9)
@@ -103,7 +106,11 @@ def _faces(kind: str) -> np.ndarray:
         "rod": [(0, -1), (1, -1), (1, 1), (0, 1)],
         "arrow": [(0, -1), (0.36, -1), (0.36, 0.4), (1, 0.4), (0, 1)],
         "top": [(0, 0), (0.95, 0.5), (1, 0.58), (0.14, 0.68), (0.1, 1), (0, 1)],
-    }.get(kind) or [(np.sin(t), -np.cos(t)) for t in np.linspace(0, np.pi, 13)]
+    }.get(kind)
+    if profile is None:
+        profile = [(np.sin(t), -np.cos(t)) for t in np.linspace(0, np.pi, 13)]
+    else:  # long faces are cut, for which of two is nearer is decided by their middles
+        profile = [*(tuple(np.array(a) + (np.array(b) - a) * k / 6) for a, b in pairwise(profile) for k in range(6)), profile[-1]]
     angle = np.linspace(0, 2 * np.pi, 25)
     ring = lambda r, z: np.stack([r * np.cos(angle), r * np.sin(angle), np.full_like(angle, z)], -1)
     rings = np.stack([ring(r, z) for r, z in profile])

@@ -1,4 +1,4 @@
-"""What the logger `bismut` is told: nothing is heard unless somebody listens, compiling and blocks at DEBUG, and the command line listens when asked."""
+"""What the logger `bismut` is told: compiling and blocks at DEBUG. Nothing is heard unless somebody listens, as the command line does when asked."""
 
 import logging
 import subprocess

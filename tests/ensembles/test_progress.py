@@ -1,4 +1,4 @@
-"""Progress is seen where somebody looks: a bar that fits its terminal, lines in a log now and then, in a notebook one output that is empty in the end."""
+"""Progress is seen where somebody looks: a bar that fits its terminal, lines in a log, in a notebook one output that is empty in the end."""
 
 import io
 import re

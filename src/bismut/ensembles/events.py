@@ -1,7 +1,7 @@
 """What a run tells `logging`, at DEBUG: blocks as they are handed out and as they come back. Workers elsewhere need no logging for it.
 
-    bismut.ensembles.task     the engine that was chosen, and what was compiled
-    bismut.ensembles.events   blocks
+bismut.ensembles.task     the engine that was chosen, and what was compiled
+bismut.ensembles.events   blocks
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Progress: a bar on a terminal, an output that is replaced in a notebook, and now and then a line where output goes into a file or a pipe.
 
-On a narrow terminal the bar, then the rate and the counts give way, and how much is done and how long it still takes stay. A short run leaves nothing in
-a log, and a notebook nothing in its file.
+On a narrow terminal the bar, the rate and the counts give way; how much is done and how long it still takes stay. A short run leaves no line in a
+log, and nothing stays in the file of a notebook.
 """
 
 from __future__ import annotations

@@ -147,7 +147,9 @@ class _Supervision:
         given = self._held.pop(ticket)
         self._crew.forget(ticket)
         tried = given.attempts + 1
-        log.debug("attempt %d of %d at a job was lost: %s", tried, self._attempts, why.strip().splitlines()[-1] if why.strip() else "no reason is known")
+        log.debug(
+            "attempt %d of %d at a job was lost: %s", tried, self._attempts, why.strip().splitlines()[-1] if why.strip() else "no reason is known"
+        )
         if tried >= self._attempts:
             yield given.job, Failed(tried, why)
         elif not self._line.stopped():
