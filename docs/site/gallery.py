@@ -28,9 +28,10 @@ LIBRARY = re.compile(r'<script id="library" type="text/plain">([^<]*)</script>')
 
 def gallery(folder: Path) -> dict[str, str]:
     """Pages by their names; pictures and views go to `folder`, and are made again only if the package has changed."""
-    found, stamp = entries(), _stamp()
+    found = entries()
     known = json.loads((folder / "stamp.json").read_text()) if (folder / "stamp.json").exists() else {}
     for name, one in found.items():
+        stamp = _stamp(one)
         if known.get(name) != stamp or not (folder / f"{name}.html").exists():
             print(f"gallery: {name}", flush=True)
             _draw(one, folder)
@@ -39,10 +40,12 @@ def gallery(folder: Path) -> dict[str, str]:
     return {"gallery.md": _index(found)} | {f"gallery/{name}.md": _page(one) for name, one in found.items()}
 
 
-def _stamp() -> str:
-    """What pictures and views depend on."""
+def _stamp(one: Entry) -> str:
+    """What a picture and a view depend on; how a step is computed changes neither."""
+    package, here = ROOT / "src" / "bismut", Path(__file__)
+    own = Path(str(sys.modules[one.build.__module__].__file__))
     digest = hashlib.sha256()
-    for file in sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("page.*"), Path(__file__), Path(__file__).with_name("still.py")]):
+    for file in (own, package / "drawing.py", *sorted((package / "views").glob("*.*")), here, here.with_name("still.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
