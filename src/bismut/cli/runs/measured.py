@@ -14,6 +14,7 @@ _SCHEMES = ("VariationalEuler", "Midpoint", "Verlet")
 # Columns of the page: the law, and how the page calls it.
 _COLUMNS = {
     "symplectic defect": "symplectic defect",
+    "Poisson map": "Poisson map",
     "action stationary": "d𝔊",
     "order": "order",
     "strong order": "strong",
