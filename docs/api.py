@@ -38,7 +38,8 @@ GROUPS = {
     "Noise": ("What drives.", "Wiener OrnsteinUhlenbeck Jumps FractionalBrownian Recorded Path"),
     "Schemes": (
         "How it is stepped: one scalar each. All schemes, baths and comparison methods have [`start`](#class-Action), which makes start states.",
-        "VariationalEuler Midpoint Verlet Discrete Action HamiltonianEuler HamiltonianMidpoint HamiltonianVerlet SphericalMidpoint DiscreteHamiltonian Reduced Claims",
+        "VariationalEuler Midpoint Verlet Discrete Action HamiltonianEuler HamiltonianMidpoint HamiltonianVerlet SphericalMidpoint "
+        "DiscreteHamiltonian Reduced Claims",
     ),
     "Comparison methods": ("Not variational; named for what they are.", "EulerMaruyama ImplicitEulerMaruyama RungeKutta4"),
     "Baths": ("Heat: A is free motion, B a kick, O exact contact with the bath.", "Langevin BAOAB ABOBA OBABO GLA Metropolised thermalize"),

@@ -27,7 +27,7 @@ class HamiltonianEuler(DiscreteHamiltonian):
 
     def __check_init__(self):
         if self.end not in ("left", "right"):
-            raise DomainError(f'end must be "left" or "right", but {self.end!r} came.')
+            raise DomainError(f'end must be "left" or "right", got {self.end!r}.')
         if self.system.kick_sees_velocity:
             raise BismutError(
                 "HamiltonianEuler sees the momentum at one end of a step, which is not Stratonovich's limit for a random force that sees "

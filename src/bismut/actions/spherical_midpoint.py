@@ -24,9 +24,7 @@ class SphericalMidpoint(DiscreteHamiltonian):
     def __check_init__(self):
         space = self.system.space
         if not (isinstance(space, Dual) and isinstance(space.group, SO3) and space.shape is None):
-            raise BismutError(
-                f"SphericalMidpoint steps LiePoisson(SO3(), ...) without advected quantities, but {space} came. Use HamiltonianMidpoint."
-            )
+            raise BismutError(f"SphericalMidpoint steps LiePoisson(SO3(), ...) without advected quantities, got {space}. Use HamiltonianMidpoint.")
 
     def looked_at(self, function, p0):
         if p0 is None:

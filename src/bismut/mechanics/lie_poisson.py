@@ -59,7 +59,7 @@ def LiePoisson(
     parameters   numbers given to those functions that name an argument `parameters`
     """
     if not isinstance(algebra, Group):
-        raise BismutError(f"LiePoisson needs a group or an algebra such as SO3() or su(3), but {type(algebra).__name__} came.")
+        raise BismutError(f"LiePoisson needs a group or an algebra such as SO3() or su(3), got {type(algebra).__name__}.")
     space = Dual(algebra, _shape(algebra, advected, act), act)
     moved = space.shape is not None
     arguments = ("mu", "a") if moved else ("mu",)
@@ -87,7 +87,7 @@ def _shape(algebra: Group, advected: Any, act: Callable | None) -> tuple[int, ..
     if isinstance(advected, tuple | list):
         return tuple(int(n) for n in advected)
     if isinstance(advected, bool) or not isinstance(advected, int | np.integer) or advected < 1:
-        raise ShapeError(f"advected must be a number of vectors ≥ 1, or a shape such as (3,), but {advected!r} came.")
+        raise ShapeError(f"advected must be a number of vectors ≥ 1, or a shape such as (3,), got {advected!r}.")
     size = {SO2: 2, SE2: 2, SO3: 3, SE3: 3}.get(type(algebra))
     if size is None:
         raise BismutError(f"{algebra} has no vectors of its own. Give the shape of what is advected, and act=(g, a) ↦ g⁻¹·a.")

@@ -41,12 +41,12 @@ class Dual(Space):
 
     def __post_init__(self):
         if not isinstance(self.group, Group):
-            raise DomainError(f"The dual is that of the algebra of a group such as SO3(), but {type(self.group).__name__} came.")
+            raise DomainError(f"The dual is that of the algebra of a group such as SO3(), got {type(self.group).__name__}.")
         if self.shape is not None and self.act is None:
             turn = _rotation(jax.eval_shape(self.group.origin))
             if turn is None or len(self.shape) not in (1, 2) or self.shape[-1] != turn.shape[-1]:
                 wanted = "no vectors that its elements turn" if turn is None else f"vectors, arrays (…, {turn.shape[-1]})"
-                raise ShapeError(f"{self.group} has {wanted}, but advected quantities of shape {self.shape} came. Give act=(g, a) ↦ g⁻¹·a as well.")
+                raise ShapeError(f"{self.group} has {wanted}, got advected quantities of shape {self.shape}. Give act=(g, a) ↦ g⁻¹·a as well.")
 
     def __repr__(self):
         letter = f"{self.group}*"
