@@ -65,7 +65,7 @@ def invariants(scheme: Scheme, states: State) -> list[Finding]:
         size = np.asarray(terms, float).max(0)
         drift = float((np.abs(values - values[0]).max(0) / np.where(size > 0, size, 1.0)).max())
         words = f"largest change in {steps} steps over Σ|z ∂I/∂z|"
-        found.append(at_most(f"invariant {name!r}", drift, 1e3 * eps, scheme.promised.symplectic, words))
+        found.append(at_most(f"Casimir {name}" if system.reduced else f"invariant {name!r}", drift, 1e3 * eps, scheme.promised.symplectic, words))
     return found
 
 
