@@ -169,6 +169,6 @@ def test_somebody_who_waits_for_a_scheduler_is_told_so(capsys):
     dask = pytest.importorskip("dask")
     with socket.create_server(("127.0.0.1", 0)) as server, dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        with pytest.raises(BismutError, match=f"There is no cluster at {address}"):
+        with pytest.raises(BismutError, match=f"There is no cluster at {address}: what listens there does not answer"):
             Dask(address)
         assert f"bismut: waiting for the scheduler at {address} (2 s)." in capsys.readouterr().err

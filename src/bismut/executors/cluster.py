@@ -17,6 +17,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -75,9 +76,8 @@ class Dask(Elsewhere):
                 client = distributed.Client(where, set_as_default=False)
         except (OSError, TimeoutError) as problem:
             self.close()
-            raise BismutError(
-                f"There is no cluster at {address}: {problem}. Begin one with `dask scheduler` and `dask worker {address}`."
-            ) from problem
+            why = str(problem) or "what listens there does not answer as a scheduler does"
+            raise BismutError(f"There is no cluster at {address}: {why}. Begin one with `dask scheduler` and `dask worker {address}`.") from problem
         except BaseException:
             self.close()
             raise
@@ -133,10 +133,20 @@ def _waiting(address: str) -> Iterator[float]:
 
 
 def _knock(address: str, seconds: float) -> None:
-    """Raise at once where nobody listens; Dask would go on trying."""
+    """Raise at once where nobody listens, and in time where somebody does who is no scheduler: for its greeting a client of Dask waits for ever."""
+    from distributed.comm import connect
+    from distributed.security import Security
+
     parts = urlsplit(address)
     if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
         socket.create_connection((parts.hostname, parts.port), seconds).close()
+
+    async def greet() -> None:
+        comm = await connect(address, timeout=seconds, **Security().get_connection_args("client"))
+        await comm.close()
+
+    with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own in this thread
+        apart.submit(lambda: asyncio.run(asyncio.wait_for(greet(), seconds))).result()
 
 
 def check_address(address: str, insecure: bool) -> None:
