@@ -149,9 +149,9 @@ def test_results_that_were_taken_over_are_not_computed_again(cluster, tmp_path):
 @pytest.mark.parametrize("number", [1.5, 0, -1, True, "2"])
 def test_a_number_of_workers_is_whole_and_positive(number):
     for make in (Threads, Processes, lambda n: Processes(attempts=n)):
-        with pytest.raises(DomainError, match=f"must be a whole number ≥ 1, but {number!r} came"):
+        with pytest.raises(DomainError, match=f"must be a whole number ≥ 1, got {number!r}"):
             make(number)
-    with pytest.raises(DomainError, match="patience must be a positive number of seconds, but 0 came"):
+    with pytest.raises(DomainError, match="patience must be a positive number of seconds, got 0"):
         Processes(patience=0)
 
 

@@ -68,7 +68,7 @@ def test_a_complete_run_is_read_and_not_renewed_by_force(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", [3, b"a", 1.5, True])
 def test_a_folder_has_a_name(name):
     """As simulate(store=...), save and load ask; types are looked at here before they do."""
-    with pytest.raises(DomainError, match="store must be the name of a folder, but "):
+    with pytest.raises(DomainError, match="store must be the name of a folder, got "):
         folder_of(name, "store")
 
 

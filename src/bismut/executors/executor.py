@@ -51,7 +51,7 @@ def several(value: Any, what: str) -> int:
     except TypeError:
         number = 0
     if number < 1 or isinstance(value, bool):
-        raise DomainError(f"{what} must be a whole number ≥ 1, but {value!r} came.")
+        raise DomainError(f"{what} must be a whole number ≥ 1, got {value!r}.")
     return number
 
 

@@ -77,7 +77,7 @@ class Elsewhere:
     def __init__(self, attempts: int, patience: float):
         self.attempts, self.patience = several(attempts, "attempts"), patience
         if not (isinstance(patience, int | float) and patience > 0):
-            raise DomainError(f"patience must be a positive number of seconds, but {patience!r} came.")
+            raise DomainError(f"patience must be a positive number of seconds, got {patience!r}.")
 
     def __enter__(self) -> Self:
         return self
