@@ -109,9 +109,9 @@ def _place(what: str) -> str:
     folder = Path(what)
     if not folder.is_dir():
         return what
-    peek(folder)  # is it a run, or parts of one?
     if (folder / "model.txt").exists():
         raise BismutError(f"The system of {folder} came from a Python model, and a folder is never run as code. Use: bismut verify model.py:system")
+    peek(folder)  # is it a run, or parts of one?
     if not (folder / "run.toml").exists():
         raise BismutError(f"{folder} holds no run.toml, so it was not made by `bismut run`.")
     return str(folder / "run.toml")
