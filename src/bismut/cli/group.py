@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from bismut.cli import interrupted
+from bismut.cli.log import moved_to_the_front
 from bismut.cli.terminal import nobody_listens
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
@@ -41,6 +42,9 @@ class Commands(TyperGroup):
             raise typer.Exit(FAILED if isinstance(problem, DiskFullError | SimulationError) else WRONG_USE) from None
         except KeyboardInterrupt as problem:
             raise typer.Exit(interrupted(problem)) from None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, moved_to_the_front(args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """An unknown command suggests the nearest."""

@@ -272,6 +272,11 @@ class Group(Space):
         """[x, y] = ad_x y."""
         raise NotImplementedError(f"{type(self).__name__} must define bracket().")
 
+    @property
+    def casimirs(self) -> dict[str, Callable[[Velocity], Scalar]]:
+        """Functions of μ that coadjoint motion Ad*_g μ keeps, by name; those that are known."""
+        return {}
+
     # The adjoints: ⟨A* μ, y⟩ = ⟨μ, A y⟩.
 
     def dtau_inv_adjoint(self, x: Velocity, mu: Velocity) -> Velocity:
