@@ -41,7 +41,8 @@ def fill(figure: Any, report: Report) -> None:
 
 def _title(report: Report) -> str:
     """The headline, without the names that the list beside it has."""
-    return report.headline if len(report.headline) < 110 else f"{report.headline.partition('(')[0].strip()}: names are in the list"
+    short = report.headline if len(report.headline) < 110 else report.headline.partition(" (")[0]
+    return short if len(short) < 110 else f"{short[:107]}…"
 
 
 _MARKS = {
@@ -98,7 +99,7 @@ def _orders(axes: Any, report: Report) -> bool:
     marks = sorted({float(h) for finding in found for h in finding.data["steps"]})
     axes.set_xticks(marks, [f"{h:.3g}" for h in marks])
     axes.minorticks_off()
-    axes.set(xlabel="h", ylabel="error", title="errors against the step (dotted, below: the claimed slope)")
+    axes.set(xlabel="h", ylabel="error", title="errors (dotted: claimed slopes)")
     axes.legend(fontsize=8)
     return True
 
