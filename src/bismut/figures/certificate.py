@@ -31,6 +31,9 @@ def fill(figure: Any, report: Report) -> None:
     """Draw on a figure: the panels for which the report has numbers, in two rows; the last one fills what is left of its row."""
     figure.suptitle(_title(report))
     panels = [panel for panel in (_defects, _orders, _temperatures, _energy, _kinetic) if panel(None, report)]
+    if not panels:
+        _verdicts(figure.add_subplot(), report, reasons=True)
+        return
     grid = figure.add_gridspec(2, 1 + max(2, -(-len(panels) // 2)))
     _verdicts(figure.add_subplot(grid[:, 0]), report)
     for number, panel in enumerate(panels):
@@ -54,13 +57,16 @@ _MARKS = {
 }
 
 
-def _verdicts(axes: Any, report: Report) -> None:
+def _verdicts(axes: Any, report: Report, reasons: bool = False) -> None:
+    """The list of findings; with what was said of each where nothing else is drawn."""
     axes.set_axis_off()
     shown = report.findings[:34]
     for row, finding in enumerate(shown):
-        y = 1 - (row + 2) / (len(shown) + 2)
+        y = 1 - (row + 2) / max(len(shown) + 2, 20)
+        if reasons:
+            axes.text(0.35, y, finding.words, fontsize=8.5, color=BLACK)
         axes.text(0.0, y, _MARKS[finding.verdict.value][0], color=_COLOURS[finding.verdict.value], fontsize=10)
-        axes.text(0.06, y, f"{finding.law}  {finding.number}", fontsize=8.5, color=BLACK)
+        axes.text(0.03 if reasons else 0.06, y, f"{finding.law}  {finding.number}", fontsize=8.5, color=BLACK)
     used = [verdict for verdict in _MARKS if any(finding.verdict.value == verdict for finding in shown)]
     for place, verdict in enumerate(used):
         mark, said = _MARKS[verdict]
