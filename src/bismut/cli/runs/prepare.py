@@ -45,7 +45,7 @@ class Prepared:
 
     def request(self) -> Request:
         """What the API would be asked for."""
-        asked = {key: self.document[key] for key in PASSED if key in self.document}
+        asked: dict[str, Any] = {key: self.document[key] for key in PASSED if key in self.document}
         asked["until"] = {name: float(error) for name, error in asked.get("until", {}).items()}
         asked["sweep"] = {name: [float(value) for value in values] for name, values in asked.get("sweep", {}).items()}
         asked["t0"] = float(asked.get("t0", 0.0))
