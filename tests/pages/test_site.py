@@ -62,7 +62,7 @@ def test_the_first_page_is_styled_and_leads_everywhere(browser):
 
 def test_formulas_have_their_letters(browser):
     """A letter that no font has is drawn as the same box whatever it is: letters of our formulas differ from it, and from each other."""
-    opened(browser, "variational-principle.html", "document.fonts.status == 'loaded'")
+    opened(browser, "variational-principle.html", "document.readyState == 'complete' && document.fonts.status == 'loaded'")
     assert "𝔊 = Σ S_d(q_k, q_{k+1})" in browser.run("document.body.innerText")
     browser.run("document.fonts.load('20px \"bismut mathematics\"', '𝔊')")
     drawn = browser.run(
