@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, cast
 
 import jax
@@ -22,15 +23,30 @@ Given = list[np.ndarray]
 
 def evaluate(function: Callable, *arguments: Any) -> Any:
     """function(*arguments); as JAX does it where something is traced."""
-    arguments = jax.tree.map(jnp.asarray, arguments)
-    if traced(arguments):
-        return function(*arguments)
-    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
-    if traced(closed.consts):
-        return function(*arguments)
-    with np.errstate(all="ignore"):
-        found = _run(closed, [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)])
-    return jax.tree.unflatten(jax.tree.structure(shapes), [jnp.asarray(x) for x in found])
+    return repeated(function)(*arguments)
+
+
+def repeated(function: Callable) -> Callable:
+    """The function evaluated so, traced once for arguments of the same shapes: for those who ask a few times."""
+    known: dict[Any, tuple[ClosedJaxpr, Any]] = {}
+
+    def call(*arguments: Any) -> Any:
+        arguments = jax.tree.map(jnp.asarray, arguments)
+        if traced(arguments):
+            return function(*arguments)
+        leaves, structure = jax.tree.flatten(arguments)
+        key = structure, tuple(jax.typeof(leaf) for leaf in leaves)
+        if key not in known:
+            closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+            if traced(closed.consts):
+                return function(*arguments)
+            known[key] = closed, jax.tree.structure(shapes)
+        closed, structure = known[key]
+        with np.errstate(all="ignore"):
+            found = _run(closed, [_known(leaf) for leaf in leaves])
+        return jax.tree.unflatten(structure, [jnp.asarray(x) for x in found])
+
+    return call
 
 
 def _run(closed: ClosedJaxpr, arguments: list) -> list:
@@ -58,9 +74,16 @@ def _outputs(equation, inputs: list) -> list:
     if name in _CONTROL:
         return _CONTROL[name](params, inputs)
     if name in ("each", "pairs"):
-        return _run(jax.make_jaxpr(lambda *x: equation.primitive.impl(*x, **params))(*inputs), inputs)
+        shapes = tuple((np.shape(x), np.asarray(x).dtype) for x in inputs)
+        return _run(_expanded(equation.primitive, params["jaxpr"], params["layout"], shapes), inputs)
     found = equation.primitive.bind(*inputs, **params)
     return [_known(x) for x in (found if equation.primitive.multiple_results else [found])]
+
+
+@lru_cache(maxsize=64)
+def _expanded(primitive: Any, jaxpr: ClosedJaxpr, layout: Any, shapes: tuple) -> ClosedJaxpr:
+    """A loop over bodies or pairs as operations on arrays; in a loop over steps it is met again and again."""
+    return jax.make_jaxpr(lambda *x: primitive.impl(*x, jaxpr=jaxpr, layout=layout))(*(jax.ShapeDtypeStruct(*shape) for shape in shapes))
 
 
 # Entry by entry: what NumPy calls it, and for which kinds of numbers it does the same.

@@ -10,6 +10,7 @@ import pytest
 from scipy.linalg import expm
 
 import bismut as bm
+from bismut.host import evaluate
 from bismut.mechanics import small
 from bismut.mechanics.constraint import jacobian
 from bismut.mechanics.friction import Factors, Modes, Nothing, Uniform, friction_of, relaxation
@@ -64,8 +65,8 @@ def test_relaxation_is_exact(name):
     p, z = jnp.linspace(-1.0, 1.0, system.space.dim), jnp.zeros(law.rank)
     space = system.space
     relax = lambda p, z: space.flatten(law.relax(system, q, space.unflatten(p), H, 0.0, KT, z))
-    E, spread = (np.asarray(J) for J in jax.jit(jax.jacfwd(relax, (0, 1)))(p, z))
-    drag = np.asarray(jax.jit(lambda: whole_friction_of(system, law, q))())
+    E, spread = (np.asarray(J) for J in evaluate(jax.jacfwd(relax, (0, 1)), p, z))
+    drag = np.asarray(evaluate(lambda: whole_friction_of(system, law, q)))
     assert np.allclose(drag, drag.T, atol=1e-12)
     P = np.eye(system.space.dim)
     if system.constraints:  # covectors along the surface

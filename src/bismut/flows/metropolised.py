@@ -22,6 +22,7 @@ from bismut.actions.verlet import Verlet
 from bismut.errors import BismutError, DomainError
 from bismut.flows.splitting import Made, Splitting
 from bismut.flows.variational import Solve, Variational
+from bismut.host import evaluate
 from bismut.mechanics import Claims, State, System
 from bismut.programs import compiled
 from bismut.spaces import Space, scale
@@ -127,7 +128,7 @@ def check_reversible(pieces: Langevin, action: Callable[[System], Action]) -> No
     scheme = pieces.scheme_of(action)
     if not isinstance(scheme, Verlet) and not system.constraints:
         state = State(q, space.unflatten(jnp.linspace(0.5, 1.0, space.dim, dtype=dtype)))
-        gap = _number(lambda: jax.jit(lambda s: reversed_gap(scheme, s, 0.1, jnp.zeros(0, dtype)))(state))
+        gap = _number(lambda: evaluate(lambda s: reversed_gap(scheme, s, 0.1, jnp.zeros(0, dtype)), state))
         if gap is not None and not gap < 1e-9:
             raise BismutError(
                 f"A Metropolised step must be its own reverse, but {scheme.title} turned around misses its start by {gap:.2g} (step 0.1). "

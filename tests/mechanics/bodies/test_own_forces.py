@@ -8,6 +8,7 @@ import pytest
 import bismut as bm
 from bismut.errors import DomainError, ShapeError
 from bismut.flows import Variational
+from bismut.host import evaluate
 from tests.mechanics.bodies.configurations import scattered
 
 COUNT = 3
@@ -49,12 +50,12 @@ def steps(one: bm.System, make) -> bm.State:
     scheme, (x, R) = make(one), scattered(COUNT)
     start = scheme.start((x, R), velocity=(0.3 * x, R[:, 0]))
     dW = 0.2 * jnp.asarray(np.random.default_rng(4).normal(size=(5, one.channels)))
-    return jax.jit(lambda state: jax.lax.scan(lambda now, dw: (Variational(scheme).advance(now, 0.05, dw, 0.0)[0], None), state, dW)[0])(start)
+    return evaluate(lambda state: jax.lax.scan(lambda now, dw: (Variational(scheme).advance(now, 0.05, dw, 0.0)[0], None), state, dW)[0], start)
 
 
 def slopes(one: bm.System):
     q = tuple(map(jnp.asarray, scattered(COUNT)))
-    return jax.jit(jax.grad(lambda e: one.potential(one.space.nudge(q, e))))(one.space.zero())
+    return evaluate(jax.grad(lambda e: one.potential(one.space.nudge(q, e))), one.space.zero())
 
 
 @pytest.mark.parametrize(
