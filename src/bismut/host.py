@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, cast
+from functools import lru_cache, wraps
+from typing import Any, TypeVar, cast
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
 from bismut.tracing import traced
 
 Given = list[np.ndarray]
+Method = TypeVar("Method", bound=Callable)
 
 
 def evaluate(function: Callable, *arguments: Any) -> Any:
@@ -31,7 +31,6 @@ def repeated(function: Callable) -> Callable:
     known: dict[Any, tuple[ClosedJaxpr, Any]] = {}
 
     def call(*arguments: Any) -> Any:
-        arguments = jax.tree.map(jnp.asarray, arguments)
         if traced(arguments):
             return function(*arguments)
         leaves, structure = jax.tree.flatten(arguments)
@@ -43,10 +42,31 @@ def repeated(function: Callable) -> Callable:
             known[key] = closed, jax.tree.structure(shapes)
         closed, structure = known[key]
         with np.errstate(all="ignore"):
-            found = _run(closed, [_known(leaf) for leaf in leaves])
-        return jax.tree.unflatten(structure, [jnp.asarray(x) for x in found])
+            found = _run(closed, [_known(leaf, aval.dtype) for leaf, aval in zip(leaves, closed.in_avals, strict=True)])
+        with jax.ensure_compile_time_eval():
+            return jax.tree.unflatten(structure, jax.device_put(found))  # jnp.asarray would compile
 
     return call
+
+
+def at_once(method: Method) -> Method:
+    """A method that is evaluated so where its arguments are known, and is what it was where anything is traced."""
+
+    @wraps(method)
+    def call(self, *arguments, **named):
+        arrays = [i for i, argument in enumerate(arguments) if not isinstance(argument, str | int | float | None)]
+        if traced((self, arguments, named)):
+            return method(self, *arguments, **named)
+
+        def function(*given):
+            whole = list(arguments)
+            for i, argument in zip(arrays, given, strict=True):
+                whole[i] = argument
+            return method(self, *whole, **named)
+
+        return evaluate(function, *(arguments[i] for i in arrays))
+
+    return cast(Method, call)
 
 
 def _run(closed: ClosedJaxpr, arguments: list) -> list:
@@ -60,9 +80,9 @@ def _run(closed: ClosedJaxpr, arguments: list) -> list:
     return [read(v) for v in jaxpr.outvars]
 
 
-def _known(value: Any) -> Any:
+def _known(value: Any, dtype: Any = None) -> Any:
     """A constant; what NumPy has no type for, such as a random key, stays JAX's."""
-    return value if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended) else np.asarray(value)
+    return value if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended) else np.asarray(value, dtype)
 
 
 def _outputs(equation, inputs: list) -> list:
@@ -76,7 +96,11 @@ def _outputs(equation, inputs: list) -> list:
     if name in ("each", "pairs"):
         shapes = tuple((np.shape(x), np.asarray(x).dtype) for x in inputs)
         return _run(_expanded(equation.primitive, params["jaxpr"], params["layout"], shapes), inputs)
-    found = equation.primitive.bind(*inputs, **params)
+    return _by_jax(equation, inputs)
+
+
+def _by_jax(equation, inputs: list) -> list:
+    found = equation.primitive.bind(*inputs, **equation.params)
     return [_known(x) for x in (found if equation.primitive.multiple_results else [found])]
 
 
@@ -106,12 +130,33 @@ _EACH: dict[str, tuple[Callable, str]] = {
     "pow": (np.power, _REAL),
     "rsqrt": (lambda x: (1 / np.sqrt(x)).astype(x.dtype), _REAL),
     "is_finite": (np.isfinite, _REAL),
+    "rem": (np.fmod, _NUMBER),
+    "shift_left": (np.left_shift, "iu"),
+    "shift_right_logical": (np.right_shift, "u"),
+    "shift_right_arithmetic": (np.right_shift, "i"),
+    "clamp": (lambda low, x, high: np.clip(x, low, high), _NUMBER),
     "copy": (np.asarray, _ANY),
     "copy_p": (np.asarray, _ANY),
 }
 
 
 # Arrays: (equation, inputs) ↦ outputs, with what the equation says of shapes.
+
+
+def _bits(equation, inputs: list) -> list:
+    x, dtype = np.ascontiguousarray(inputs[0]), _result(equation).dtype
+    return [x.view(dtype).reshape(np.shape(inputs[0]))] if x.dtype.itemsize == dtype.itemsize else _by_jax(equation, inputs)
+
+
+def _padded(equation, inputs: list) -> list:
+    x, value = inputs
+    config = equation.params["padding_config"]
+    if min([0, *(min(low, high) for low, high, _ in config)]) < 0:
+        return _by_jax(equation, inputs)
+    out = np.full(_result(equation).shape, value, x.dtype)
+    places = zip(config, np.shape(x), strict=True)
+    out[tuple(slice(low, low + max((n - 1) * (inner + 1) + 1, 0), inner + 1) for (low, _, inner), n in places)] = x
+    return [out]
 
 
 def _result(equation) -> Any:
@@ -204,6 +249,8 @@ _MOVING: dict[str, Callable] = {
     "reduce_max": _extreme(np.max, least=True),
     "reduce_min": _extreme(np.min, least=False),
     "optimization_barrier": lambda e, x: x,
+    "bitcast_convert_type": _bits,
+    "pad": _padded,
 }
 
 

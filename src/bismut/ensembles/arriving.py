@@ -35,7 +35,7 @@ def arrive(scheme: Scheme, states: State, h: float, t0: float, table: np.ndarray
     rows = max(_ROWS, 1 << (paths * most - 1).bit_length())
     flat = np.zeros((rows, m), scheme.system.dtype)
     flat[: paths * most] = table.reshape(-1, m)
-    given, whole = split((scheme, jnp.asarray(flat), jnp.asarray(most, jnp.int32)))
+    given, whole = split((scheme, *jax.device_put((flat, np.asarray(most, np.int32)))))
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[1:], leaf.dtype), states)
     program = _PROGRAMS.get((jax.default_backend(), key((scheme, rows, m, one))), lambda: _program(one, given, whole, scheme.system.dtype))
     if program is None:
@@ -43,7 +43,7 @@ def arrive(scheme: Scheme, states: State, h: float, t0: float, table: np.ndarray
     course = Course(h, t0)
     batch = program.begin(course, given, np.arange(paths, dtype=np.uint64), states)
     batch, _ = program.advance(course, given, batch, 1, steps, (), 0)
-    return jax.tree.map(jnp.asarray, program.states(batch))
+    return jax.device_put(program.states(batch))
 
 
 def _program(one: State, given: Any, whole: Any, dtype) -> Program | None:

@@ -55,7 +55,7 @@ def weak_convergence(scheme: Scheme, state: State, steps: tuple[float, ...]) -> 
     """Defects of averages for some steps from one state, and the order they show: the slope of their logarithms, less one."""
     m, space = scheme.channels, scheme.space
     normals, weights = places(2 * m)
-    start = jax.tree.map(lambda leaf: jnp.asarray(np.broadcast_to(np.asarray(leaf), (len(normals), *leaf.shape))), State(state.q, state.p))
+    start = jax.tree.map(lambda leaf: jax.device_put(np.broadcast_to(np.asarray(leaf), (len(normals), *leaf.shape))), State(state.q, state.p))
     directions = np.random.default_rng(0).normal(size=(2 * space.dim, _DIRECTIONS)) / np.sqrt(2 * space.dim)
 
     def averages(end: State) -> np.ndarray:

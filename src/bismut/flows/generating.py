@@ -23,6 +23,7 @@ from bismut.mechanics import State, newton
 from bismut.mechanics.dependence import affine, depends
 from bismut.precision import cast
 from bismut.spaces import Point, Velocity, add, scale
+from bismut.tracing import without_numbers
 
 
 class Ends(NamedTuple):
@@ -87,6 +88,7 @@ class Generated(eqx.Module):
         new = State(space.move(state.q, x), found.p1, state.ledger)
         return cast(new, scheme.system.dtype), Solve(jnp.max(jnp.abs(residual(root.x))), root.converged, root.iterations)
 
+    @without_numbers
     def shape(self) -> Shape:
         """How the equation can be solved, read off its jaxpr."""
         scheme, space, dtype = self.scheme, self.scheme.space, self.scheme.system.dtype

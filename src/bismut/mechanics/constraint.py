@@ -138,8 +138,7 @@ def touches(system: System) -> Touches:
     """
     stand_in = jax.tree.map(lambda leaf: np.linspace(0.5, 1.5, leaf.size, dtype=leaf.dtype).reshape(leaf.shape), system.parameters)
     system = system.with_parameters(stand_in) if traced(system.parameters) else system
-    with jax.ensure_compile_time_eval():
-        felt = _felt(system)
+    felt = _felt(system)
     everything = tuple(range(system.space.dim))
     return (everything,) * system.constraints if felt is None else tuple(tuple(map(int, np.flatnonzero(row))) for row in felt)
 
@@ -147,9 +146,9 @@ def touches(system: System) -> Touches:
 def _felt(system: System) -> np.ndarray | None:
     """Whether a constraint (row) feels a component (column); None where that depends on something traced."""
     space = system.space
-    somewhere = space.unflatten(0.3 * jax.random.normal(jax.random.key(0), (space.dim,), system.dtype))
 
     def both():
+        somewhere = space.unflatten(0.3 * jax.random.normal(jax.random.key(0), (space.dim,), system.dtype))
         q, place = space.move(space.origin(system.dtype), somewhere), jnp.arange(space.dim)
         poisoned = lambda c: system.constraint(space.nudge(q, space.unflatten(jnp.where(place == c, jnp.nan, 0.0))))
         return jnp.isnan(jax.vmap(poisoned)(place)).T, jacobian(system, q)

@@ -79,7 +79,7 @@ def test_own_forces_are_what_is_used():
 def test_derivatives_by_parameters_are_still_found():
     """dU/dparameters comes from the potential, not from the forces."""
     q = tuple(map(jnp.asarray, scattered(COUNT)))
-    slope = lambda one: jax.grad(lambda value: one.with_parameters(value).potential(q))(0.4)
+    slope = lambda one: evaluate(jax.grad(lambda value: one.with_parameters(value).potential(q)), 0.4)
     np.testing.assert_allclose(slope(system(forces=forces)), slope(system()), rtol=1e-13)
 
 

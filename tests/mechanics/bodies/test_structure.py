@@ -42,7 +42,7 @@ def test_the_step_moves_positions_by_the_momentum_it_has():
     state = start(scheme, COUNT)
     dW = 0.1 * jnp.asarray(np.random.default_rng(0).normal(size=system.channels))
     new, solve = evaluate(lambda state: Variational(scheme).advance(state, h, dW, 0.0), state)
-    push = jax.grad(lambda x: system.noise((x, state.q[1])) @ dW - h * system.potential((x, state.q[1])))(state.q[0])
+    push = evaluate(jax.grad(lambda x: system.noise((x, state.q[1])) @ dW - h * system.potential((x, state.q[1]))), state.q[0])
     np.testing.assert_allclose(new.q[0], state.q[0] + h * (state.p[0] + push) / shapes(COUNT).mass[:, None], rtol=1e-12)
     assert solve.converged
     assert solve.residual < 1e-13
