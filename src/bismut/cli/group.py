@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from bismut.cli import interrupted
+from bismut.cli.log import moved_to_the_front
 from bismut.cli.terminal import nobody_listens
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
@@ -45,6 +46,9 @@ class Commands(TyperGroup):
         except KeyboardInterrupt as problem:
             raise typer.Exit(interrupted(problem)) from None
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, moved_to_the_front(args))
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """An unknown command suggests the nearest."""
         if args and not args[0].startswith("-") and args[0] not in self.commands:
@@ -69,7 +73,7 @@ def whole_number(text: str) -> int:
     except ValueError:
         value = float(text) if re.fullmatch(r"[0-9.]+[eE]\+?[0-9]{1,2}", text) else 0.5
     if not value.is_integer():
-        raise typer.BadParameter(f"a whole number such as 1000 or 1e6 was wanted, but {text!r} came.")
+        raise typer.BadParameter(f"expected a whole number such as 1000 or 1e6, got {text!r}.")
     return int(value)
 
 
@@ -84,7 +88,7 @@ def duration(text: str) -> float:
     else:
         seconds = 0.0
     if not seconds > 0:
-        raise typer.BadParameter(f"a time such as 90s, 30m, 2h or 1:30:00 was wanted, but {text!r} came.")
+        raise typer.BadParameter(f"expected a time such as 90s, 30m, 2h or 1:30:00, got {text!r}.")
     return float(seconds)
 
 
@@ -92,7 +96,7 @@ def block_range(text: str) -> range:
     """Blocks as A:B, from A to before B."""
     found = re.fullmatch(r"(\d+):(\d+)", text)
     if not found or int(found[1]) >= int(found[2]):
-        raise typer.BadParameter(f"blocks A:B with A < B were wanted, such as 0:8, but {text!r} came.")
+        raise typer.BadParameter(f"expected blocks A:B with A < B, such as 0:8, got {text!r}.")
     return range(int(found[1]), int(found[2]))
 
 

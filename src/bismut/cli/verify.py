@@ -9,6 +9,7 @@ from bismut.cli.group import FAILED, begins, print_json, system_names, whole_num
 from bismut.cli.runs.schema import SCHEMES, SPLITTINGS
 
 PAGE = Path("docs/measured.md")
+REPORTS = Path("output/measured")
 
 
 def verify(
@@ -34,6 +35,7 @@ def verify(
     picture: Annotated[Path | None, typer.Option("--figure", metavar="FILE", help="draw the report on one page")] = None,
     everything: Annotated[bool, typer.Option("--all", help=f"the whole gallery; writes {PAGE}")] = False,
     own: Annotated[bool, typer.Option("--own", help="with --all: each system with its own scheme alone")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help=f"with --all: take up what was interrupted, from {REPORTS}")] = False,
     peers: Annotated[bool, typer.Option("--peers", help="judge diffrax, jax-md and OpenMM, if they are installed, beside bismut")] = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=f"where --all writes its page [{PAGE}]")] = None,
     data: Annotated[bool, typer.Option("--data", help="of a run's folder: compare every committed file with its checksum instead")] = False,
@@ -57,7 +59,7 @@ def verify(
     if sum([what is not None, everything, peers]) != 1:
         raise BismutError("verify wants one of: a name, a file or a folder; --all; --peers. `bismut list` shows the names.")
     if everything:
-        _everything(out or PAGE, budget, quick, own, as_json)
+        _everything(out or PAGE, budget, quick, own, resume, as_json)
         return
     if peers:
         _peers(budget, as_json)
@@ -136,18 +138,29 @@ def _show(report: Any, as_json: bool) -> None:
         print(report)
 
 
-def _everything(page: Path, budget: str, quick: bool, own: bool, as_json: bool) -> None:
-    """Every system of the gallery with its own scheme and with each other one that takes it; the page, and a line for each."""
+def _everything(page: Path, budget: str, quick: bool, own: bool, resume: bool, as_json: bool) -> None:
+    """Every system of the gallery with its own scheme and with each other one of its kind; the page after each, and a line for each."""
     import sys
+    import time
 
-    from bismut.cli.runs.measured import catalogue, page_of
+    from bismut.cli.runs.measured import Pair, Settings, gone_through, pairs
+    from bismut.cli.runs.measured_page import page_of
+    from bismut.findings.verify import seconds_of
 
+    seconds_of(budget)  # refused now, not after the first pair
+    settings = Settings("0" if quick else budget, order=not quick)
+    chosen, refused = pairs(own)
     page.parent.mkdir(parents=True, exist_ok=True)
-    reports = {}
-    for name, report in catalogue(budget="0" if quick else budget, order=not quick, own=own):
-        reports[name] = report
-        print(f"{report.verdict.value:10} {name}: {report.headline}", file=sys.stderr if as_json else sys.stdout, flush=True)
-        page.write_text(page_of(reports), encoding="utf-8")  # after each, so that nothing measured is lost
+    stream, began, reports = sys.stderr if as_json else sys.stdout, time.monotonic(), {}
+    command = " ".join(["bismut verify --all", *(["--own"] if own else []), *(["--quick"] if quick else [f"--budget {budget}"])])
+
+    def begun(number: int, pair: Pair) -> None:
+        print(f"[{number + 1}/{len(chosen)}, {(time.monotonic() - began) / 60:.0f} min] {pair.name} ...", file=sys.stderr, flush=True)
+
+    for pair, report in gone_through(chosen, settings, REPORTS, resume=resume, begun=begun):
+        reports[pair.name] = report
+        print(f"{report.verdict.value:10} {pair.name}: {report.headline} ({report.seconds or 0:.0f} s)", file=stream, flush=True)
+        page.write_text(page_of(reports, settings, refused, command, len(chosen) - len(reports)), encoding="utf-8")
     if as_json:
         print_json({name: report.as_json() for name, report in reports.items()})
     else:

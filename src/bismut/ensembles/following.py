@@ -55,7 +55,7 @@ def follow(scheme: Scheme, state: State, path: Path, number: int, h: float, t0: 
 
 
 def _fresh(dtype) -> Solve:
-    return Solve(np.zeros((), dtype), np.array(True), np.zeros((), int))
+    return Solve(*jax.device_put((np.zeros((), dtype), np.array(True), np.zeros((), int))))
 
 
 def _recorded(rows: Any, every: int, done: int, failed: int) -> tuple[State, Solve]:

@@ -100,7 +100,7 @@ def trajectory(
     check_time(t0)
     steps, every = count(steps, "steps"), count(every, "every")
     if steps % every:
-        raise DomainError(f"steps must be a multiple of every so that the last state is kept, but steps = {steps} and every = {every} came.")
+        raise DomainError(f"steps must be a multiple of every so that the last state is kept, got steps = {steps} and every = {every}.")
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=1 if traced(trajectory) else trajectory + 1)
     state = one_start(start, path, trajectory, check_start(scheme, start, t0))
     dtype = scheme.system.dtype
@@ -110,7 +110,8 @@ def trajectory(
         if found is not None:  # by NumPy, because every jnp operation on arrays of another length is compiled
             times = begin + h * every * np.arange(steps // every + 1, dtype=dtype)
             states = jax.tree.map(lambda a, b: np.concatenate([np.asarray(a)[None], b]), state, found.states)
-            return jax.device_put(Trajectory(times, states, found.solve, trajectory, h, np.asarray(found.failed)))._replace(number=trajectory)
+            times, states, solve, h, failed = jax.device_put((times, states, found.solve, h, np.asarray(found.failed)))
+            return Trajectory(times, states, solve, trajectory, h, failed)
     h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)
     times = begin + h * every * jnp.arange(steps // every + 1)
     states, solve, failed = _run(scheme, state, path, words(trajectory), h, begin, steps // every, every)

@@ -9,6 +9,7 @@ What holds for processes here and for clusters is said here once; a crew says ho
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -17,6 +18,8 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from bismut.errors import ProcessError
 from bismut.executors.executor import Again, Failed, Line
+
+log = logging.getLogger(__name__)
 
 _LISTEN = 0.2  # seconds between two looks at whether somebody wants to stop
 
@@ -144,6 +147,9 @@ class _Supervision:
         given = self._held.pop(ticket)
         self._crew.forget(ticket)
         tried = given.attempts + 1
+        log.debug(
+            "attempt %d of %d at a job was lost: %s", tried, self._attempts, why.strip().splitlines()[-1] if why.strip() else "no reason is known"
+        )
         if tried >= self._attempts:
             yield given.job, Failed(tried, why)
         elif not self._line.stopped():

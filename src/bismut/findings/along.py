@@ -50,6 +50,7 @@ def along(scheme: Scheme, run: Trajectory, path: Wiener, step: float) -> list[Fi
     system = scheme.system
     eps = float(np.finfo(system.dtype).eps)
     findings = _momentum_maps(scheme, run.states, scheme.promised.momentum_maps and (system.forced or not scheme.forced))
+    findings += casimirs(scheme, run.states)
     if system.constraints:
         findings += _constraints(scheme, run, eps)
     if type(system.space).violation is not Space.violation and np.isfinite(np.asarray(jax.tree.leaves(run.states.p)[0])).all():
@@ -84,6 +85,18 @@ def _momentum_maps(scheme: Scheme, states: State, claimed: bool) -> list[Finding
     if not system.moves:
         return [not_measured("momentum maps", "without a Lagrangian nobody can say whether a symmetry is one")]
     return noether(scheme, states, claimed)
+
+
+def casimirs(scheme: Scheme, states: State) -> list[Finding]:
+    """The Casimirs that a scheme names, along states."""
+    eps, steps = float(np.finfo(scheme.system.dtype).eps), len(jax.tree.leaves(states.p)[0]) - 1
+    findings = []
+    for name, function in scheme.casimirs.items():
+        values = np.asarray(evaluate(jax.vmap(function), State(states.q, states.p)), float)
+        change = float(np.abs(values - values[0]).max() / max(np.abs(values).max(), np.finfo(float).tiny))
+        words = f"largest relative change in {steps} steps"
+        findings.append(at_most(f"Casimir {name}", change, 1e2 * eps * max(steps, 10), scheme.promised.casimirs, words))
+    return findings
 
 
 def _constraints(scheme: Scheme, run: Trajectory, eps: float) -> list[Finding]:

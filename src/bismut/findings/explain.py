@@ -41,6 +41,7 @@ def explain(scheme: Scheme) -> str:
         if scheme.forced and not system.forced:
             lines.append("  force        the impulses f⁻ and f⁺ that were given")
     kept = [word for word, flag in (("symplectic", claims.symplectic), ("keeps momentum maps", claims.momentum_maps)) if flag and not scheme.forced]
+    kept += [word for word, flag in (("its own adjoint", claims.self_adjoint), ("keeps Casimirs", claims.casimirs)) if flag]
     orders = [f"order {claims.order:g}"] if claims.order is not None else []
     orders += [f"strong order {claims.strong_order:g}"] if claims.strong_order is not None and scheme.channels else []
     orders += [f"weak order {claims.weak_order:g}"] if claims.weak_order is not None and scheme.channels else []

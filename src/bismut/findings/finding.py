@@ -87,13 +87,13 @@ class Finding:
         """What was measured: three digits, or what the error leaves."""
         if not self.known:
             return ""
-        return with_error(self.measured, self.error) if self.error else f"{self.measured:.3g}"
+        return with_error(self.measured, self.error) if self.error > 1e-9 * abs(self.measured) else f"{self.measured:.3g}"
 
     def __str__(self):
         return f"{self.mark} {self.law:<28} {self.number:>10}   {self.words}"
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data; what is no number is null."""
+        """Plain data; NaN is null."""
         return {name: plain(value) for name, value in {**asdict(self), "verdict": self.verdict.value}.items()}
 
 

@@ -9,6 +9,7 @@ under constraints; the bath is relaxed exactly at fixed q (`mechanics.friction`)
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import equinox as eqx
@@ -67,9 +68,9 @@ class Langevin(Flow):
         retraction: str | None = None,
     ):
         if not isinstance(system, System):
-            raise BismutError(f"Langevin needs a System, but {type(system).__name__} came.")
+            raise BismutError(f"Langevin needs a System, got {type(system).__name__}.")
         if not isinstance(splitting, Splitting):
-            raise BismutError(f"splitting must be BAOAB, ABOBA, OBABO, GLA(action) or Metropolised(action), but {splitting!r} came.")
+            raise BismutError(f"splitting must be BAOAB, ABOBA, OBABO, GLA(action) or Metropolised(action), got {splitting!r}.")
         check_quadratic(system, "A heat bath")
         if system.dissipation is not None:
             raise BismutError("This system has its own dissipation already (thermalize). Give Langevin the system from before.")
@@ -128,6 +129,13 @@ class Langevin(Flow):
     @property
     def _baths(self) -> int:
         return self.splitting.baths(shaken=self.moving.channels > 0)
+
+    def split(self, splitting: Splitting) -> Langevin:
+        """The same bath, with a step put together in another way."""
+        made = copy(self)
+        object.__setattr__(made, "splitting", splitting)  # fields are frozen once `__init__` is over
+        splitting.check(made)
+        return made
 
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
         new, _, solve = self.resume(state, self.remember(state, t), h, dW, t)
@@ -220,7 +228,9 @@ class Langevin(Flow):
         if not isinstance(scheme, Action):
             raise BismutError(f"{self.splitting} needs an action such as bm.Verlet, but it made a {type(scheme).__name__}.")
         if self.retraction is not None and scheme.space != self.space:
-            raise BismutError(f"retraction={self.retraction!r} came, but {scheme.title} moves on {scheme.space}. Leave one of the two away.")
+            raise BismutError(
+                f"retraction={self.retraction!r} does not belong to {scheme.title}, which moves on {scheme.space}. Leave one of the two out."
+            )
         return scheme
 
     @compiled

@@ -132,7 +132,7 @@ def check_start(system: System, state: State, batch: tuple[int, ...], t=0.0) -> 
 
 
 def touches(system: System) -> Touches:
-    """Which components of a velocity each constraint feels: those that, replaced by 'not a number', make it one.
+    """Which components of a velocity each constraint feels: those that, replaced by NaN, make it NaN.
 
     Where parameters are traced, other numbers stand in for them; where the constraint closes over something traced, it may feel everything.
     """
@@ -154,7 +154,7 @@ def _felt(system: System) -> np.ndarray | None:
         return jnp.isnan(jax.vmap(poisoned)(place)).T, jacobian(system, q)
 
     missing, slope = evaluate(both)
-    # A comparison with 'not a number' can hide a branch, so a derivative that is not zero counts as well.
+    # A comparison with NaN can hide a branch, so a derivative that is not zero counts as well.
     return None if traced(missing, slope) else np.asarray(missing) | (np.asarray(slope) != 0)
 
 

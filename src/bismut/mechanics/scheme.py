@@ -4,6 +4,7 @@ Claims are data. `verify` measures them, and the documentation quotes the measur
 """
 
 import weakref
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -34,6 +35,8 @@ class Claims(NamedTuple):
     weak_order     of the error of averages over the noise
     symplectic     every step preserves the symplectic form, whatever the noise
     momentum_maps  those of symmetries of L and of every γ_i are kept, whatever the noise
+    self_adjoint   a step backwards, with −h and −ΔW, undoes a step
+    casimirs       functions of the momentum that motion along coadjoint orbits keeps are kept, whatever H and the noise
     """
 
     order: float | None
@@ -41,11 +44,14 @@ class Claims(NamedTuple):
     weak_order: float | None = 1.0
     symplectic: bool = False
     momentum_maps: bool = False
+    self_adjoint: bool = False
+    casimirs: bool = False
 
     def __str__(self) -> str:
         named = (("order", self.order), ("strong order", self.strong_order), ("weak order", self.weak_order))
         orders = [f"{name} {value:g}" for name, value in named if value is not None]
-        kept = [words for words, flag in (("symplectic", self.symplectic), ("keeps momentum maps", self.momentum_maps)) if flag]
+        kinds = {"symplectic": self.symplectic, "keeps momentum maps": self.momentum_maps, "its own adjoint": self.self_adjoint}
+        kept = [words for words, flag in (kinds | {"keeps Casimirs": self.casimirs}).items() if flag]
         return ", ".join([*orders, *kept]) or "nothing"
 
 
@@ -83,6 +89,11 @@ class Scheme(eqx.Module):
         """The claims, as far as this system lets them hold: without Lévy areas, noises that do not commute allow strong order ½ and no more."""
         strong = self.claims.strong_order
         return self.claims if strong is None or strong <= 0.5 or commuting(self.system) else self.claims._replace(strong_order=0.5)
+
+    @property
+    def casimirs(self) -> dict[str, Callable[[State], Any]]:
+        """The Casimirs that are known, by name: functions of a state. Whether a step keeps them is in the claims; `verify` measures it."""
+        return {}
 
     @property
     def clipped(self) -> int:
@@ -139,7 +150,7 @@ class Scheme(eqx.Module):
         given = {"velocity": velocity, "momentum": momentum, "temperature": temperature}
         chosen = [name for name, value in given.items() if value is not None]
         if len(chosen) != 1:
-            raise BismutError(f"start needs one of velocity=, momentum=, temperature=, but {' and '.join(chosen) or 'none'} came.")
+            raise BismutError(f"start needs one of velocity=, momentum=, temperature=, got {' and '.join(chosen) or 'none'}.")
         dtype = self.system.dtype
         like_q, like_v = jax.eval_shape(lambda: (self.space.origin(dtype), self.space.zero(dtype)))
         q = _arranged(q, like_q)
@@ -222,7 +233,7 @@ class Maxwell(eqx.Module):
 
     def __init__(self, system: System, q: Point, temperature, ledger: bool = False):
         if np.shape(temperature) != () or (not traced(temperature) and not 0 < temperature < np.inf):
-            raise DomainError(f"temperature must be positive and finite, one number kT, but {temperature} came.")
+            raise DomainError(f"temperature must be positive and finite, one number kT, got {temperature}.")
         if not system.quadratic:
             raise BismutError("Maxwell momenta need a kinetic energy that is quadratic in the velocity. Give momentum= instead.")
         if system.moving_constraint:

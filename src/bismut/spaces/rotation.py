@@ -131,6 +131,10 @@ class SO3(Group):
     def translation(self, q, direction):
         return jnp.zeros(3, q.dtype)
 
+    @property
+    def casimirs(self):
+        return {"|m|²": lambda m: m @ m}
+
     def left_rotation(self, q, axis):
         return q.T @ jnp.asarray(axis, q.dtype)
 
@@ -337,5 +341,5 @@ def _orthogonality(q: np.ndarray) -> float:
 def _euler_axes(axes) -> tuple[int, int, int]:
     i, j, k = axes
     if not {i, j, k} <= {0, 1, 2} or j in (i, k):
-        raise DomainError(f"axes must be three of 0, 1, 2 with neighbours different, such as (2, 1, 0) or (2, 0, 2), but {tuple(axes)} came.")
+        raise DomainError(f"axes must be three of 0, 1, 2 with neighbours different, such as (2, 1, 0) or (2, 0, 2), got {tuple(axes)}.")
     return i, j, k

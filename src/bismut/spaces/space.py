@@ -106,7 +106,7 @@ class Space:
 
     def using(self, retraction: str) -> Space:
         """The same space with another retraction, where there is a choice."""
-        raise DomainError(f"{self} has one way to move and no retraction {retraction!r}. Leave retraction= away.")
+        raise DomainError(f"{self} has one way to move and no retraction {retraction!r}. Leave retraction= out.")
 
     def ends(self, q0: Point, q1: Point, x: Velocity, a: Velocity) -> tuple[Velocity, Velocity]:
         """Covectors felt at both ends by a covector a on the displacement x = q1 ⊖ q0.
@@ -271,6 +271,11 @@ class Group(Space):
     def bracket(self, x: Velocity, y: Velocity) -> Velocity:
         """[x, y] = ad_x y."""
         raise NotImplementedError(f"{type(self).__name__} must define bracket().")
+
+    @property
+    def casimirs(self) -> dict[str, Callable[[Velocity], Scalar]]:
+        """Functions of μ that coadjoint motion Ad*_g μ keeps, by name; those that are known."""
+        return {}
 
     # The adjoints: ⟨A* μ, y⟩ = ⟨μ, A y⟩.
 

@@ -20,7 +20,7 @@ _GREY = "#8a8f98"
 def animate(scene: Scene, file: Path, frames_a_second: int = 20) -> Path:
     """Write an animation of a scene, a panel for each trajectory."""
     if file.suffix not in FORMATS:
-        raise DomainError(f"An animation is written as one of {', '.join(FORMATS)}, but {file.name!r} came.")
+        raise DomainError(f"An animation is written as one of {', '.join(FORMATS)}, got {file.name!r}.")
     with styled() as plt:
         from matplotlib.animation import FuncAnimation, writers
 
