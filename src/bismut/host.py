@@ -12,6 +12,7 @@ from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
@@ -32,13 +33,13 @@ def repeated(function: Callable) -> Callable:
 
     def call(*arguments: Any) -> Any:
         if traced(arguments):
-            return function(*arguments)
+            return function(*jax.tree.map(jnp.asarray, arguments))
         leaves, structure = jax.tree.flatten(arguments)
         key = structure, tuple(jax.typeof(leaf) for leaf in leaves)
         if key not in known:
             closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
             if traced(closed.consts):
-                return function(*arguments)
+                return function(*jax.tree.map(jnp.asarray, arguments))
             known[key] = closed, jax.tree.structure(shapes)
         closed, structure = known[key]
         with np.errstate(all="ignore"):

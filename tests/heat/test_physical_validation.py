@@ -62,7 +62,7 @@ def pendulums_at(kT, count=6):
     q, p = result.final.q, result.final.p
     mass = np.linspace(1, 2, count)
     flat = lambda a: np.stack([a, np.zeros_like(a), np.zeros_like(a)], -1)
-    return flat(q), flat(p / mass), mass, np.asarray(jax.vmap(system.potential)(q))
+    return flat(q), flat(p / mass), mass, np.asarray(evaluate(jax.vmap(system.potential), q))
 
 
 def data(kT, place, speed, mass, U, per_molecule, constraints_per_molecule):
