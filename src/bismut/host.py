@@ -42,9 +42,8 @@ def repeated(function: Callable) -> Callable:
                 return function(*jax.tree.map(jnp.asarray, arguments))
             known[key] = closed, jax.tree.structure(shapes)
         closed, structure = known[key]
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), jax.ensure_compile_time_eval():  # here and now, also where something else is being traced
             found = _run(closed, [_known(leaf, aval.dtype) for leaf, aval in zip(leaves, closed.in_avals, strict=True)])
-        with jax.ensure_compile_time_eval():
             return jax.tree.unflatten(structure, jax.device_put(found))  # jnp.asarray would compile
 
     return call

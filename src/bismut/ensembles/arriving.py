@@ -34,7 +34,7 @@ def arrive(scheme: Scheme, states: State, h: float, t0: float, table: np.ndarray
     paths, most, m = table.shape
     rows = max(_ROWS, 1 << (paths * most - 1).bit_length())
     flat = np.zeros((rows, m), scheme.system.dtype)
-    flat[: paths * most] = table.reshape(-1, m)
+    flat[: paths * most] = table.reshape(paths * most, m)
     given, whole = split((scheme, *jax.device_put((flat, np.asarray(most, np.int32)))))
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[1:], leaf.dtype), states)
     program = _PROGRAMS.get((jax.default_backend(), key((scheme, rows, m, one))), lambda: _program(one, given, whole, scheme.system.dtype))
