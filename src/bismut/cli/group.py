@@ -27,7 +27,7 @@ class Commands(TyperGroup):
     """The commands of bismut, with errors as exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
-        from bismut.errors import BismutError, SimulationError
+        from bismut.errors import BismutError, DiskFullError, SimulationError
 
         double_precision()
         try:
@@ -37,12 +37,9 @@ class Commands(TyperGroup):
             return found
         except BrokenPipeError:
             raise typer.Exit(nobody_listens()) from None
-        except BismutError as problem:
+        except (BismutError, SimulationError) as problem:
             print(f"bismut: {problem}", file=sys.stderr)
-            raise typer.Exit(WRONG_USE) from None
-        except SimulationError as problem:
-            print(f"bismut: {problem}", file=sys.stderr)
-            raise typer.Exit(FAILED) from None
+            raise typer.Exit(FAILED if isinstance(problem, DiskFullError | SimulationError) else WRONG_USE) from None
         except KeyboardInterrupt as problem:
             raise typer.Exit(interrupted(problem)) from None
 

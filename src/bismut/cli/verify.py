@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import FAILED, begins, print_json, system_names, whole_number
-from bismut.cli.runs.schema import SCHEMES, SPLITTINGS
+from bismut.cli import options
+from bismut.cli.group import FAILED, print_json, system_names
+from bismut.cli.runs.schema import SCHEMES
 
 PAGE = Path("docs/measured.md")
 REPORTS = Path("output/measured")
@@ -17,18 +18,14 @@ def verify(
         str | None,
         typer.Argument(metavar="[WHAT]", help="a gallery name, a run file, model.py:system, or the folder of a run", autocompletion=system_names),
     ] = None,
-    parameters: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a parameter; may be repeated")] = None,
-    scheme: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"{', '.join(SCHEMES)} [the system's own choice]", autocompletion=begins(SCHEMES))
-    ] = None,
-    temperature: Annotated[float | None, typer.Option(metavar="KT", help="a heat bath: its kT")] = None,
-    friction: Annotated[str | None, typer.Option(metavar="NUMBERS", help="of the bath: a number, or one per coordinate")] = None,
-    rate: Annotated[str | None, typer.Option(metavar="NUMBER", help="of the bath, instead of friction")] = None,
-    splitting: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"of the bath: {', '.join(SPLITTINGS)} [BAOAB]", autocompletion=begins(SPLITTINGS))
-    ] = None,
-    step: Annotated[float | None, typer.Option(metavar="H", help="time step [the system's own choice]")] = None,
-    seed: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="of the noise [0]")] = None,
+    parameters: options.Parameters = None,
+    scheme: options.Scheme = None,
+    temperature: options.Temperature = None,
+    friction: options.Friction = None,
+    rate: options.Rate = None,
+    splitting: options.Splitting = None,
+    step: options.Step = None,
+    seed: options.Seed = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="for sampling: 10s, 2m, 1h; 0 for none")] = "10s",
     tolerance: Annotated[float, typer.Option(metavar="X", help="how far temperatures may be off, relative")] = 0.02,
     quick: Annotated[bool, typer.Option("--quick", help="structure and consistency alone: no orders, no engines, no sampling")] = False,
@@ -74,12 +71,7 @@ def verify(
     tables = {
         "parameters": typed.parameters(parameters),
         "scheme": {"name": _spelled(scheme)},
-        "bath": {
-            "temperature": temperature,
-            "friction": typed.numbers("friction", friction),
-            "rate": typed.numbers("rate", rate),
-            "splitting": splitting,
-        },
+        "bath": typed.bath(temperature, friction, rate, splitting),
     }
     ready = typed.from_typed(_place(what), {"step": step, "seed": seed}, tables, [])
     settings = {"order": not quick, "budget": 0.0 if quick else budget, "tolerance": tolerance}
@@ -95,12 +87,13 @@ def tell_data(run: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
     from bismut.store import verify_data
+    from bismut.store.reading import remedy
 
     report = verify_data(run)
     if as_json:
         print_json(asdict(report) | {"ok": report.ok})
     else:
-        print(report if report.ok else f"{report}\n`bismut repair {run}` recomputes what is corrupt.")
+        print(report if report.ok else f"{report}\n{remedy(run)}")
     if not report.ok:
         raise typer.Exit(FAILED)
 
@@ -113,12 +106,14 @@ def _spelled(name: str | None) -> str | None:
 def _place(what: str) -> str:
     """A run's folder stands for its run file."""
     from bismut.errors import BismutError
+    from bismut.store.reading import peek
 
     folder = Path(what)
     if not folder.is_dir():
         return what
     if (folder / "model.txt").exists():
         raise BismutError(f"The system of {folder} came from a Python model, and a folder is never run as code. Use: bismut verify model.py:system")
+    peek(folder)  # is it a run, or parts of one?
     if not (folder / "run.toml").exists():
         raise BismutError(f"{folder} holds no run.toml, so it was not made by `bismut run`.")
     return str(folder / "run.toml")

@@ -14,10 +14,11 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
-from bismut.errors import ProcessError
-from bismut.executors.executor import Again, Failed, Line
+from bismut.errors import DomainError, ProcessError
+from bismut.executors.executor import Again, Failed, Line, Work, several
+from bismut.executors.worker import packed
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,42 @@ class Crew(Protocol):
     def forget(self, ticket: int) -> None:
         """What the job came to was taken over: it need not be kept elsewhere."""
         ...
+
+    def leave(self) -> None:
+        """No more jobs come of this work; who is still at one is not waited for."""
+        ...
+
+
+class Elsewhere:
+    """An executor whose workers are processes, here or on other machines. They stay for the next run until it is closed: `with Dask(...) as d:`."""
+
+    elsewhere = True
+
+    def __init__(self, attempts: int, patience: float):
+        self.attempts, self.patience = several(attempts, "attempts"), patience
+        if not (isinstance(patience, int | float) and patience > 0):
+            raise DomainError(f"patience must be a positive number of seconds, got {patience!r}.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers that were begun here."""
+        raise NotImplementedError
+
+    def _crew(self, data: bytes) -> Crew:
+        """The workers, who will do this work."""
+        raise NotImplementedError
+
+    def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]:
+        crew = self._crew(packed(work))
+        try:
+            yield from supervised(crew, jobs, line, attempts=self.attempts, patience=self.patience)
+        finally:
+            crew.leave()
 
 
 @dataclass

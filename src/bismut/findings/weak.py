@@ -56,10 +56,11 @@ def weak_convergence(scheme: Scheme, state: State, steps: tuple[float, ...]) -> 
     m, space = scheme.channels, scheme.space
     normals, weights = places(2 * m)
     start = jax.tree.map(lambda leaf: jax.device_put(np.broadcast_to(np.asarray(leaf), (len(normals), *leaf.shape))), State(state.q, state.p))
-    directions = np.random.default_rng(0).normal(size=(2 * space.dim, _DIRECTIONS)) / np.sqrt(2 * space.dim)
+    size = space.dim + jax.eval_shape(space.gap, state.q, state.q).shape[0]
+    directions = np.random.default_rng(0).normal(size=(size, _DIRECTIONS)) / np.sqrt(size)
 
     def averages(end: State) -> np.ndarray:
-        gone = lambda z: jnp.concatenate([space.flatten(space.subtract(z.q, state.q)), space.flatten(z.p) - space.flatten(state.p)])
+        gone = lambda z: jnp.concatenate([space.gap(z.q, state.q), space.flatten(z.p) - space.flatten(state.p)])
         along = np.asarray(evaluate(jax.vmap(gone), end), float) @ directions
         return np.concatenate([weights @ along**power for power in (1, 2, 3)])
 

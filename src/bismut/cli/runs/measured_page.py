@@ -11,6 +11,7 @@ from bismut.findings import Finding, Report
 _TABLES = {
     "Structure": {
         "symplectic defect": "symplectic defect",
+        "Poisson map": "Poisson map",
         "phase volume": "volume",
         "momentum map ": "momentum maps",
         "Casimir ": "Casimirs",
