@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION, check_installed, styled
+from bismut.figures.style import check_installed, colour, styled
 from bismut.findings import Finding, Report
 
-_COLOURS = {"pass": GREEN, "fail": VERMILION, "undecided": ORANGE, "fact": SKY, "unmeasured": "#999999"}
+SIZE = (13.0, 9.5)
+_MARKS = {"✓": "●", "✗": "✕"}
+_COLOURS = {"pass": "sage", "fail": "vermilion", "undecided": "magenta", "fact": "sky", "unmeasured": "soft"}
 
 
-def draw(report: Report, file: str | Path | None = None) -> Any:
+def draw(report: Report, file: str | Path | None = None, dark: bool = False) -> Any:
     """The figure of matplotlib; written to a file if one is given."""
     check_installed()
-    with styled() as plt:
-        figure = plt.figure(figsize=(13, 9.5))
-        figure.suptitle(report.headline if len(report.headline) < 110 else report.headline[:107] + "…")
+    with styled(dark) as plt:
+        figure = plt.figure(figsize=SIZE)
         fill(figure, report)
         if file is not None:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -30,6 +31,7 @@ def draw(report: Report, file: str | Path | None = None) -> Any:
 
 def fill(figure: Any, report: Report) -> None:
     """Draw on a figure: the panels for which the report has numbers."""
+    figure.suptitle(report.headline if len(report.headline) < 110 else report.headline[:107] + "…", x=0.01, ha="left", weight="bold")
     panels = [panel for panel in (_defects, _orders, _temperatures, _energy, _kinetic) if panel(None, report)]
     grid = figure.add_gridspec(2, 1 + max(2, -(-len(panels) // 2)))
     _verdicts(figure.add_subplot(grid[:, 0]), report)
@@ -43,8 +45,8 @@ def _verdicts(axes: Any, report: Report) -> None:
     shown = report.findings[:34]
     for row, finding in enumerate(shown):
         y = 1 - (row + 1) / (len(shown) + 1)
-        axes.text(0.0, y, {"✓": "●", "✗": "✕", "?": "?", "·": "·", "–": "–"}[finding.mark], color=_COLOURS[finding.verdict.value], fontsize=10)
-        axes.text(0.06, y, f"{finding.law}  {finding.number}", fontsize=8.5, color=BLACK)
+        axes.text(0.0, y, _MARKS.get(finding.mark, finding.mark), color=colour(_COLOURS[finding.verdict.value]), fontsize=10)
+        axes.text(0.06, y, f"{finding.law}  {finding.number}", fontsize=8.5, color=colour("ink"))
     axes.set_xlim(0, 1)
 
 
@@ -58,8 +60,8 @@ def _defects(axes: Any, report: Report) -> bool:
     if axes is None or not found:
         return bool(found)
     ratio = [max(f.measured / f.limit, 1e-7) for f in found]
-    axes.barh(range(len(found)), ratio, left=1e-7, color=[_COLOURS[f.verdict.value] for f in found])
-    axes.axvline(1.0, color=BLACK, linestyle="--")
+    axes.barh(range(len(found)), ratio, left=1e-7, color=[colour(_COLOURS[f.verdict.value]) for f in found])
+    axes.axvline(1.0, color=colour("ink"), linestyle="--")
     axes.set(xscale="log", yticks=range(len(found)), xlabel="measured / limit", title="defects")
     axes.set_yticklabels([f.law for f in found], fontsize=7.5)
     axes.invert_yaxis()
@@ -70,12 +72,12 @@ def _orders(axes: Any, report: Report) -> bool:
     found = [f for f in report.findings if "errors" in f.data]
     if axes is None or not found:
         return bool(found)
-    for finding, colour in zip(found, (BLUE, VERMILION, GREEN), strict=False):
+    for finding, name in zip(found, ("blue", "vermilion", "sage"), strict=False):
         steps, errors = np.asarray(finding.data["steps"], float), np.asarray(finding.data["errors"], float)
-        axes.loglog(steps, errors, "o-", color=colour, label=f"{finding.law}: {finding.number}")
+        axes.loglog(steps, errors, "o-", color=colour(name), label=f"{finding.law}: {finding.number}")
         if finding.data.get("order") and errors.min() > 0:
             extra = 1 if finding.law == "weak order" else 0  # of one step
-            axes.loglog(steps, errors[-1] * (steps / steps[-1]) ** (finding.data["order"] + extra), ":", color=colour)
+            axes.loglog(steps, errors[-1] * (steps / steps[-1]) ** (finding.data["order"] + extra), ":", color=colour(name))
     axes.set(xlabel="h", ylabel="error", title="orders (dotted: claimed)")
     axes.legend(fontsize=8)
     return True
@@ -86,7 +88,7 @@ def _temperatures(axes: Any, report: Report) -> bool:
     if axes is None or not found:
         return bool(found)
     for row, finding in enumerate(found):
-        axes.errorbar(finding.measured, row, xerr=3.3 * finding.error, fmt="o", color=_COLOURS[finding.verdict.value], capsize=3)
+        axes.errorbar(finding.measured, row, xerr=3.3 * finding.error, fmt="o", color=colour(_COLOURS[finding.verdict.value]), capsize=3)
     _band(axes, found[0])
     axes.set(yticks=range(len(found)), xlabel="kT", title="temperatures (3.3 standard errors)")
     axes.set_yticklabels([f.law.removeprefix("temperature, ") for f in found], fontsize=8)
@@ -95,8 +97,8 @@ def _temperatures(axes: Any, report: Report) -> bool:
 
 
 def _band(axes: Any, finding: Finding) -> None:
-    axes.axvspan(1 - finding.limit, 1 + finding.limit, color=SKY, alpha=0.25)
-    axes.axvline(1.0, color=BLACK, linestyle="--")
+    axes.axvspan(1 - finding.limit, 1 + finding.limit, color=colour("sky"), alpha=0.25)
+    axes.axvline(1.0, color=colour("ink"), linestyle="--")
 
 
 def _energy(axes: Any, report: Report) -> bool:
@@ -105,7 +107,7 @@ def _energy(axes: Any, report: Report) -> bool:
         return bool(found)
     data = found[0].data
     for line in np.asarray(data["energy"], float):
-        axes.plot(data["time"], line - line[0], color=BLUE, alpha=0.4, linewidth=0.8)
+        axes.plot(data["time"], line - line[0], color=colour("blue"), alpha=0.4, linewidth=0.8)
     axes.set(xlabel="t", ylabel="H − H(0)", title=f"energy without noise; drift {found[0].number}")
     return True
 
@@ -115,8 +117,8 @@ def _kinetic(axes: Any, report: Report) -> bool:
     if axes is None or not found:
         return bool(found)
     values, shape = np.sort(np.asarray(found[0].data["values"], float)), found[0].data["shape"]
-    axes.plot(values, (np.arange(len(values)) + 0.5) / len(values), color=BLUE, label="sampled")
-    axes.plot(values, special.gammainc(shape, values), "--", color=BLACK, label=f"Γ({shape:g})")
+    axes.plot(values, (np.arange(len(values)) + 0.5) / len(values), color=colour("blue"), label="sampled")
+    axes.plot(values, special.gammainc(shape, values), "--", color=colour("ink"), label=f"Γ({shape:g})")
     axes.set(xlabel="kinetic energy / kT", ylabel="distribution function", title="kinetic energy")
     axes.legend(fontsize=8)
     return True

@@ -1,10 +1,11 @@
 "use strict";
 /* A scene of moving bodies. Frames are decoded once; a frame shown is one pass over instances: y = x_b + R_b z for every part, and lines between such points. */
 
-const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#b8a900", "#7a5195"];
-const SCALE = ["#440154", "#414487", "#2a788e", "#22a884", "#7ad151", "#fde725"];
 const GONE = 65535, FRAMES_A_SECOND = 25;
 const element = (id) => document.getElementById(id);
+const PALETTES = JSON.parse(element("palettes").textContent), DARK = window.matchMedia("(prefers-color-scheme: dark)");
+const palette = () => (DARK.matches ? PALETTES.dark : PALETTES.light);
+const paint = (name) => palette()[name] || name;  // a colour is a name of the palette, or itself
 
 async function inflated(text, format) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -98,14 +99,12 @@ class Panel {
   async part(part, shapes) {
     const rows = new Float32Array(await inflated(part.rows, "deflate"));
     const mesh = this.mesh(shapes[part.kind], part.body.length);
-    if (part.colour) part.body.forEach((_, i) => mesh.setColorAt(i, new this.THREE.Color(part.colour)));
     return { ...part, rows, mesh };
   }
 
   async line(line, shapes) {
     const rows = new Float32Array(await inflated(line.rows, "deflate"));
     const mesh = this.mesh(shapes.rod, line.first.length);
-    line.first.forEach((_, i) => mesh.setColorAt(i, new this.THREE.Color(line.colour)));
     return { ...line, rows, mesh };
   }
 
@@ -125,7 +124,6 @@ class Panel {
       turn.setFromUnitVectors(up, length > 0 ? along.divideScalar(length) : up);
       size.set(0.5 * this.thickness, 0.5 * this.thickness, length / 2).multiplyScalar(apart ? 0 : 1);
       mesh.setMatrixAt(i, matrix.compose(middle, turn, size));
-      mesh.setColorAt(i, new THREE.Color(PALETTE[1]));
     }
     return { mesh, last: points.length - 1 };
   }
@@ -134,8 +132,9 @@ class Panel {
     const { THREE, data } = this;
     const sides = data.box.map((side, i) => side || Math.max(data.hi[i] - data.lo[i], 1e-3));
     const middle = data.box.map((side, i) => (side ? 0 : (data.hi[i] + data.lo[i]) / 2));
-    const edges = new THREE.LineSegments(new THREE.EdgesGeometry(new THREE.BoxGeometry(...sides)), new THREE.LineBasicMaterial({ color: "#8a8f98" }));
+    const edges = new THREE.LineSegments(new THREE.EdgesGeometry(new THREE.BoxGeometry(...sides)), new THREE.LineBasicMaterial());
     edges.position.set(...middle);
+    this.edges = edges.material;
     this.scene.add(edges);
   }
 
@@ -199,14 +198,28 @@ class Panel {
     for (const trail of this.trails) trail.mesh.count = Math.min(frame, trail.last);
   }
 
+  /* What has a colour that stays, in those of the ground. */
+  paint() {
+    const shade = new this.THREE.Color(), all = (mesh, name) => {
+      shade.set(paint(name));
+      for (let i = 0; i < mesh.instanceColor.count; i++) mesh.setColorAt(i, shade);
+      mesh.instanceColor.needsUpdate = true;
+    };
+    for (const part of this.parts) if (part.colour) all(part.mesh, part.colour);
+    for (const line of this.lines) all(line.mesh, line.colour);
+    for (const trail of this.trails) all(trail.mesh, "vermilion");
+    if (this.edges) this.edges.color.set(paint("soft"));
+    this.stops = palette().scale.map((text) => [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16) / 255));
+  }
+
   colour(frame, name) {
-    const shade = new this.THREE.Color();
+    const shade = new this.THREE.Color(), series = palette().series;
     for (const part of this.parts) {
       if (part.colour) continue;
       part.body.forEach((body, i) => {
         const number = body < 0 || name === "body" ? null : this.numbers[name][frame * this.bodies + body];
-        shade.set(body < 0 ? "#8a8f98" : number === null ? PALETTE[body % PALETTE.length] : "#000000");
-        if (number !== null) mix(shade, number === GONE ? 0 : number / 65534);
+        shade.set(body < 0 ? paint("soft") : series[body % series.length]);
+        if (number !== null) mix(shade, this.stops, number === GONE ? 0 : number / 65534);
         part.mesh.setColorAt(i, shade);
       });
       part.mesh.instanceColor.needsUpdate = true;
@@ -233,11 +246,9 @@ class Panel {
   }
 }
 
-const STOPS = SCALE.map((text) => [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16) / 255));
-
-function mix(colour, share) {
-  const place = share * (STOPS.length - 1), i = Math.min(Math.floor(place), STOPS.length - 2), f = place - i;
-  const [r, g, b] = [0, 1, 2].map((a) => STOPS[i][a] * (1 - f) + STOPS[i + 1][a] * f);
+function mix(colour, stops, share) {
+  const place = share * (stops.length - 1), i = Math.min(Math.floor(place), stops.length - 2), f = place - i;
+  const [r, g, b] = [0, 1, 2].map((a) => stops[i][a] * (1 - f) + stops[i + 1][a] * f);
   colour.r = r; colour.g = g; colour.b = b;
 }
 
@@ -324,10 +335,9 @@ async function main() {
   // Every panel is looked at about its own middle, by the same camera.
   panels.forEach((panel) => { panel.scene.position.set(...panel.middle.map((a) => -a)); panel.scene.updateMatrixWorld(true); });
 
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const draw = () => {
     const width = stage.clientWidth, height = stage.clientHeight, w = width / columns, h = height / rows;
-    renderer.setClearColor(dark.matches ? "#14171d" : "#ffffff");
+    renderer.setClearColor(palette().ground);
     renderer.setScissorTest(true);
     camera.aspect = w / h;
     camera.updateProjectionMatrix();
@@ -361,7 +371,7 @@ async function main() {
     box.style.display = range ? "block" : "none";
     if (!range) return;
     box.querySelector("b").textContent = by;
-    box.querySelector("i").style.background = `linear-gradient(90deg, ${SCALE.join(", ")})`;
+    box.querySelector("i").style.background = `linear-gradient(90deg, ${palette().scale.join(", ")})`;
     range.forEach((value, i) => { box.querySelectorAll("em")[i].textContent = Number(value.toPrecision(3)); });
   };
 
@@ -377,9 +387,10 @@ async function main() {
     if (event.key === "ArrowRight") { play(false); show(frame + 1); }
     if (event.key === "ArrowLeft") { play(false); show(frame - 1); }
   });
-  dark.addEventListener("change", () => { stale = true; });
+  DARK.addEventListener("change", () => { panels.forEach((panel) => panel.paint()); legend(); show(frame); });
   new ResizeObserver(size).observe(stage);
 
+  panels.forEach((panel) => panel.paint());
   size(); home(); legend(); show(0);
   const tick = (now) => {
     requestAnimationFrame(tick);

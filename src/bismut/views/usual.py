@@ -20,7 +20,7 @@ from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.terms import Terms
 from bismut.mechanics.kinetic import Quadratic
 
-_ARROW = "#1a1a1a"
+_ARROW = "ink"
 
 
 def usual(system: System | None, q: Any, shapes: Body | None = None) -> Drawing:
