@@ -30,7 +30,7 @@ def plot(
     from functools import partial
 
     from bismut.errors import BismutError, nearest
-    from bismut.figures.certificate import SIZE, fill
+    from bismut.figures.certificate import fill, size_of
     from bismut.figures.runs import Picture, pictures, save_picture
     from bismut.figures.style import check_installed
     from bismut.store import read_run
@@ -50,7 +50,7 @@ def plot(
     known = pictures(found.statistics, found.provenance["run"], found.provenance.get("labels", {}))
     if found.certificate is not None:
         report = found.certificate
-        known["certificate"] = Picture(report.headline, partial(fill, report=report), SIZE)
+        known["certificate"] = Picture(report.headline, partial(fill, report=report), size_of(report))
     if only_list:
         if as_json:
             print_json({name: picture.title for name, picture in known.items()})
@@ -61,7 +61,13 @@ def plot(
         if name not in known:
             raise BismutError(f"This run has no picture {name!r}. {nearest(name, known)}")
     check_installed()
-    files = {name: save_picture(known[name], name, out or run / "pictures", form, dark) for name in what or known}
+    files = {
+        name: save_picture(known[name], name, out or run / "pictures", form, dark)
+        for name in what or [name for name, picture in known.items() if picture.usual]
+    }
+    left = 0 if what else len(known) - len(files)
+    if left:
+        print(f"bismut: {left} more pictures of single values of the sweep are drawn when named; --list shows them.", file=sys.stderr)
     if as_json:
         print_json(files)
     for name, file in {} if as_json else files.items():

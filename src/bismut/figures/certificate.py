@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 from scipy import special
 
 from bismut.figures.style import check_installed, colour, styled
-from bismut.findings import Finding, Report
+from bismut.findings import Finding, Report, Verdict
 
-SIZE = (13.0, 9.5)
+_LINES = 40
 _MARKS = {"✓": "●", "✗": "✕"}
+_MEANINGS = {"pass": "held", "fail": "failed", "undecided": "undecided", "fact": "a fact, not claimed", "unmeasured": "not measured"}
 _COLOURS = {"pass": "sage", "fail": "vermilion", "undecided": "magenta", "fact": "sky", "unmeasured": "soft"}
 
 
@@ -20,7 +22,7 @@ def draw(report: Report, file: str | Path | None = None, dark: bool = False) -> 
     """The figure of matplotlib; written to a file if one is given."""
     check_installed()
     with styled(dark) as plt:
-        figure = plt.figure(figsize=SIZE)
+        figure = plt.figure(figsize=size_of(report))
         fill(figure, report)
         if file is not None:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -29,25 +31,43 @@ def draw(report: Report, file: str | Path | None = None, dark: bool = False) -> 
     return figure
 
 
+def size_of(report: Report) -> tuple[float, float]:
+    """Inches of the page: a list alone is as high as it has lines."""
+    return (14.0, 9.5) if _panels(report) else (10.0, 1.6 + 0.32 * len(report.findings))
+
+
 def fill(figure: Any, report: Report) -> None:
-    """Draw on a figure: the panels for which the report has numbers."""
-    figure.suptitle(report.headline if len(report.headline) < 110 else report.headline[:107] + "…", x=0.01, ha="left", weight="bold")
-    panels = [panel for panel in (_defects, _orders, _temperatures, _energy, _kinetic) if panel(None, report)]
-    grid = figure.add_gridspec(2, 1 + max(2, -(-len(panels) // 2)))
-    _verdicts(figure.add_subplot(grid[:, 0]), report)
-    places = [(row, column) for row in (0, 1) for column in range(1, grid.ncols)]
+    """Draw on a figure: the verdicts, and the panels for which the report has numbers."""
+    figure.suptitle(textwrap.fill(report.headline, 8 * int(figure.get_size_inches()[0])), x=0.01, ha="left", fontsize=14, weight="bold")
+    key = "   ".join(f"{_MARKS.get(verdict.mark, verdict.mark)} {_MEANINGS[verdict.value]}" for verdict in Verdict)
+    figure.supxlabel(key, x=0.01, ha="left", fontsize=9, color=colour("soft"))
+    panels = _panels(report)
+    wide = -(-len(panels) // 2) if panels else 0
+    grid = figure.add_gridspec(2 if panels else 1, 1 + wide, width_ratios=[1.3] + [1.0] * wide)
+    _verdicts(figure.add_subplot(grid[:, 0]), report, told=not panels)
+    places = [(row, column) for row in (0, 1) for column in range(1, 1 + wide)]
     for panel, place in zip(panels, places, strict=False):
         panel(figure.add_subplot(grid[place]), report)
 
 
-def _verdicts(axes: Any, report: Report) -> None:
+def _panels(report: Report) -> list[Any]:
+    return [panel for panel in (_defects, _orders, _temperatures, _energy, _kinetic) if panel(None, report)]
+
+
+def _verdicts(axes: Any, report: Report, told: bool) -> None:
+    """A line for each finding: its mark, its law, its number, and where there is room how it was measured."""
     axes.set_axis_off()
-    shown = report.findings[:34]
+    shown = report.findings[:_LINES]
+    pitch = 1 / max(len(shown), 1 if told else 24)
     for row, finding in enumerate(shown):
-        y = 1 - (row + 1) / (len(shown) + 1)
-        axes.text(0.0, y, _MARKS.get(finding.mark, finding.mark), color=colour(_COLOURS[finding.verdict.value]), fontsize=10)
-        axes.text(0.06, y, f"{finding.law}  {finding.number}", fontsize=8.5, color=colour("ink"))
-    axes.set_xlim(0, 1)
+        y = 1 - (row + 0.5) * pitch
+        say = lambda x, text, shade="ink", size=9.0, y=y, **more: axes.text(x, y, text, color=colour(shade), fontsize=size, va="center", **more)
+        say(0.0, _MARKS.get(finding.mark, finding.mark), _COLOURS[finding.verdict.value], 11.0, weight="bold")
+        say(0.05 if not told else 0.03, textwrap.shorten(finding.law, 40, placeholder=" …"))
+        say(1.0 if not told else 0.43, finding.number, ha="right")
+        if told:
+            say(0.46, textwrap.shorten(finding.words, 80, placeholder=" …"), "soft", 8.5)
+    axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
 def _defects(axes: Any, report: Report) -> bool:
@@ -55,7 +75,13 @@ def _defects(axes: Any, report: Report) -> bool:
     found = [
         f
         for f in report.findings
-        if f.alarm is None and f.known and np.isfinite(f.limit) and f.limit > 0 and f.measured >= 0 and f.group != "accuracy"
+        if f.alarm is None
+        and f.known
+        and f.verdict is not Verdict.fact
+        and np.isfinite(f.limit)
+        and f.limit > 0
+        and f.measured >= 0
+        and f.group != "accuracy"
     ]
     if axes is None or not found:
         return bool(found)
@@ -63,7 +89,7 @@ def _defects(axes: Any, report: Report) -> bool:
     axes.barh(range(len(found)), ratio, left=1e-7, color=[colour(_COLOURS[f.verdict.value]) for f in found])
     axes.axvline(1.0, color=colour("ink"), linestyle="--")
     axes.set(xscale="log", yticks=range(len(found)), xlabel="measured / limit", title="defects")
-    axes.set_yticklabels([f.law for f in found], fontsize=7.5)
+    axes.set_yticklabels([textwrap.shorten(f.law, 26, placeholder=" …") for f in found], fontsize=8.5)
     axes.invert_yaxis()
     return True
 
@@ -78,8 +104,11 @@ def _orders(axes: Any, report: Report) -> bool:
         if finding.data.get("order") and errors.min() > 0:
             extra = 1 if finding.law == "weak order" else 0  # of one step
             axes.loglog(steps, errors[-1] * (steps / steps[-1]) ** (finding.data["order"] + extra), ":", color=colour(name))
-    axes.set(xlabel="h", ylabel="error", title="orders (dotted: claimed)")
-    axes.legend(fontsize=8)
+    every = sorted({float(step) for finding in found for step in finding.data["steps"]})
+    axes.set_xticks(every[:: -(-len(every) // 4)], [f"{step:.2g}" for step in every[:: -(-len(every) // 4)]])
+    axes.set_xticks([], minor=True)
+    axes.set(xlabel="step h", ylabel="error", title="orders (dotted: claimed)")
+    axes.legend(fontsize=9)
     return True
 
 
@@ -108,7 +137,7 @@ def _energy(axes: Any, report: Report) -> bool:
     data = found[0].data
     for line in np.asarray(data["energy"], float):
         axes.plot(data["time"], line - line[0], color=colour("blue"), alpha=0.4, linewidth=0.8)
-    axes.set(xlabel="t", ylabel="H − H(0)", title=f"energy without noise; drift {found[0].number}")
+    axes.set(xlabel="time t", ylabel="H − H(0)", title=f"energy without noise; drift {found[0].number}")
     return True
 
 
@@ -120,5 +149,5 @@ def _kinetic(axes: Any, report: Report) -> bool:
     axes.plot(values, (np.arange(len(values)) + 0.5) / len(values), color=colour("blue"), label="sampled")
     axes.plot(values, special.gammainc(shape, values), "--", color=colour("ink"), label=f"Γ({shape:g})")
     axes.set(xlabel="kinetic energy / kT", ylabel="distribution function", title="kinetic energy")
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=9)
     return True

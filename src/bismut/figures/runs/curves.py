@@ -11,9 +11,10 @@ from bismut.figures.runs.wording import columns, over, title_of, titled
 from bismut.figures.style import colour, palette
 from bismut.palette import DASHES
 
-MOST = 7  # curves that can be told apart; of more components their spread is drawn
+MOST = 7  # colours
+_LINES = 14  # curves that can be told apart, by colour and dash; of more components their spread is drawn
 _LOOKS = 2000  # more points than a picture has pixels
-_ERRORS = "±\u20092 standard errors"
+_ERRORS = "± 2 standard errors"
 
 
 class Curve(NamedTuple):
@@ -40,7 +41,7 @@ def curve_of(name: str, data: Any, called: Mapping[str, Any]) -> Curve | None:
     if leads("correlation", "lag"):
         return Curve(*read("correlation", "lag", "correlation_stderr"), "lag τ", f"autocorrelation of {what}", f"{what}: autocorrelation", line=0.0)
     if leads("mean", "lag"):
-        return Curve(*read("mean", "lag", "stderr"), "lag τ", "mean-squared displacement", f"{what}: mean-squared displacement", logarithmic=True)
+        return Curve(*read("mean", "lag", "stderr"), "lag τ", "mean-squared displacement", "Mean-squared displacement", logarithmic=True)
     if leads("survival", "time"):
         return Curve(*read("survival", "time", "stderr"), "time t", "share not yet passed", f"{what}: first passage, those left at time t", line=0.0)
     return None
@@ -53,11 +54,11 @@ def _columns(data: Any, kind: str, error: str, name: str, called: Mapping[str, A
 
 def draw_curve(axis: Any, curve: Curve, **line: Any) -> None:
     """Lines with bands of two standard errors; of many components the median and where most of them lie."""
-    if curve.y.shape[1] > MOST:
+    if curve.y.shape[1] > _LINES:
         _fan(axis, curve)
     else:
         for i, label in enumerate(curve.labels):
-            look = {"color": palette().series[i], "linestyle": DASHES[i], "label": label} | line
+            look = look_of(i) | {"label": label} | line
             axis.plot(curve.x, curve.y[:, i], **look)
             if curve.error is not None:
                 band(axis, curve.x, curve.y[:, i] - 2 * curve.error[:, i], curve.y[:, i] + 2 * curve.error[:, i], look["color"])
@@ -70,12 +71,23 @@ def draw_curve(axis: Any, curve: Curve, **line: Any) -> None:
     axis.set_ylabel(curve.y_label)
 
 
+def look_of(number: int) -> dict[str, Any]:
+    """Colour and dash of a curve; after a round of colours dashes go on by one."""
+    return {"color": palette().series[number % MOST], "linestyle": DASHES[(number + number // MOST) % MOST]}
+
+
+def _thinned(x: np.ndarray, y: np.ndarray, pick: np.ufunc) -> tuple[np.ndarray, np.ndarray]:
+    """Of more points than a picture can show, the least or the largest of neighbours."""
+    if len(x) <= _LOOKS:
+        return x, y
+    starts = np.linspace(0, len(x), _LOOKS, endpoint=False).astype(int)
+    return x[starts], pick.reduceat(y, starts)
+
+
 def band(axis: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, shade: str, alpha: float = 0.28, label: str | None = None) -> None:
-    """The region between two curves; of more points than a picture can show, the least and the largest of neighbours."""
-    if len(x) > _LOOKS:
-        starts = np.linspace(0, len(x), _LOOKS, endpoint=False).astype(int)
-        x, low, high = x[starts], np.fmin.reduceat(low, starts), np.fmax.reduceat(high, starts)
-    axis.fill_between(x, low, high, color=shade, alpha=alpha, lw=0, label=label)
+    """The region between two curves."""
+    places, low = _thinned(x, low, np.fmin)
+    axis.fill_between(places, low, _thinned(x, high, np.fmax)[1], color=shade, alpha=alpha, lw=0, label=label)
 
 
 def _fan(axis: Any, curve: Curve) -> None:
@@ -99,7 +111,7 @@ def series(figure: Any, name: str, data: Any, words: str, called: Mapping[str, A
     draw_curve(axis, curve, **({"label": f"mean {_ERRORS}"} if single else {}))
     if constant is not None:
         _calm(axis, curve.y, constant)
-    _legend(axis, None if single or curve.y.shape[1] > MOST else _ERRORS)
+    legend(axis, None if single or curve.y.shape[1] > _LINES else _ERRORS)
     titled(figure, curve.title, words)
 
 
@@ -114,7 +126,7 @@ def functions(figure: Any, name: str, data: Any, words: str, called: Mapping[str
         axis.set_ylim(0, 1.03)
         words = f"{words}; {int(data['censored'])} of {int(data['count'])} never seen to pass"
     if curve.error is not None or not single:
-        _legend(axis, None if single or curve.y.shape[1] > MOST else _ERRORS)
+        legend(axis, None if single or curve.y.shape[1] > _LINES else _ERRORS)
     titled(figure, curve.title, words)
 
 
@@ -124,22 +136,27 @@ def levels(figure: Any, name: str, data: Any, words: str, called: Mapping[str, A
     values, labels = columns(data["quantile"], name, called)
     errors = columns(data["stderr"])[0] if "stderr" in data else np.full_like(values, np.nan)
     for i, label in enumerate(labels[:MOST]):
-        look = {"color": palette().series[i], "linestyle": DASHES[i], "label": label}
+        look = look_of(i) | {"label": label}
         axis.errorbar(values[:, i], data["level"].values, xerr=2 * np.nan_to_num(errors[:, i]), fmt="o", ms=5, capsize=3, **look)
     axis.set_ylim(0, 1)
     axis.set_xlabel(f"{title_of(name, called)} {_ERRORS}")
     axis.set_ylabel("share of values below")
     if len(labels) > 1:
-        _legend(axis)
+        legend(axis)
     more = f"; the first {MOST} of {len(labels)} components" if len(labels) > MOST else ""
     titled(figure, f"{title_of(name, called)}: quantiles", words + more)
 
 
-def _legend(axis: Any, title: str | None = None) -> None:
-    """Beside the axes where there are many entries, otherwise where it hides least."""
-    entries = len(axis.get_legend_handles_labels()[0])
-    beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0} if entries > 4 else {"loc": "best"}
-    axis.legend(title=title, title_fontsize=9.5, **beside)
+def legend(axis: Any, title: str | None = None) -> None:
+    """Over the axes in a row, or beside them where there are many entries: never on what it explains."""
+    handles, labels = axis.get_legend_handles_labels()
+    if len(labels) > 4:
+        axis.legend(title=title, title_fontsize=9.5, loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0, frameon=False)
+        return
+    across = 4 if sum(map(len, labels)) < 60 else 2
+    axis.legend(handles, labels, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=across, borderaxespad=0.2, frameon=False, columnspacing=1.5)
+    if title is not None:
+        axis.set_ylabel(f"{axis.get_ylabel()} {title}")
 
 
 def _spread(axis: Any, curve: Curve, data: Any) -> None:
@@ -148,14 +165,16 @@ def _spread(axis: Any, curve: Curve, data: Any) -> None:
     half = np.zeros_like(mean)
     if "std" in data:
         half = columns(data["std"])[0][:, 0]
-        band(axis, x, mean - half, mean + half, colour("blue"), 0.13, "one standard deviation")
     if not {"min", "max"} <= set(map(str, data)):
         return
     low, high = (columns(data[edge])[0][:, 0] for edge in ("min", "max"))
+    if np.nanmax(half, initial=0.0) > 0:
+        # No value lies beyond the extremes, though mean − std may: that of a kinetic energy does.
+        band(axis, x, np.fmax(mean - half, low), np.fmin(mean + half, high), colour("blue"), 0.13, "± one standard deviation")
     inner, outer = np.nanmax(mean + half) - np.nanmin(mean - half), np.nanmax(high) - np.nanmin(low)
     if outer <= 5 * inner:
-        for edge, label in ((low, "least and largest"), (high, None)):
-            axis.plot(x, edge, color=colour("soft"), lw=0.9, ls=":", label=label)
+        for edge, pick, label in ((low, np.fmin, "least and largest"), (high, np.fmax, None)):
+            axis.plot(*_thinned(x, edge, pick), color=colour("soft"), lw=0.9, ls=":", label=label)
     else:
         axis.plot([], [], " ", label=f"all values from {np.nanmin(low):.3g} to {np.nanmax(high):.3g}")
 

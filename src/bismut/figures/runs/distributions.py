@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bismut.figures.runs.curves import MOST, band
+from bismut.figures.runs.curves import MOST, band, legend, look_of
 from bismut.figures.runs.swept import values_of
 from bismut.figures.runs.wording import title_of, titled
-from bismut.figures.style import colour, palette, scale
+from bismut.figures.style import colour, scale
 from bismut.palette import DASHES
+
+_FEW = 20  # values that make no histogram
 
 
 def counts(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
@@ -22,8 +24,8 @@ def counts(figure: Any, name: str, data: Any, words: str, called: Mapping[str, A
     axis.stairs(density, edges, color=colour("blue"), lw=1.4)
     if "stderr" in data:
         middle = (edges[1:] + edges[:-1]) / 2
-        axis.errorbar(middle, density, 2 * data["stderr"].values, fmt="none", color=colour("blue"), lw=1, label="±\u20092 standard errors")
-        axis.legend(loc="best")
+        axis.errorbar(middle, density, 2 * data["stderr"].values, fmt="none", color=colour("blue"), lw=1, label="± 2 standard errors")
+        legend(axis)
     axis.set_ylim(bottom=0)
     axis.set_xlabel(title_of(name, called))
     axis.set_ylabel("density")
@@ -45,8 +47,8 @@ def compared(figure: Any, name: str, data: Any, words: str, called: Mapping[str,
             band(axis, np.repeat(edges, 2)[1:-1], low, high, shade, 0.2)
     axis.set_ylim(bottom=0)
     axis.set_xlabel(title_of(name, called))
-    axis.set_ylabel("density ±\u20092 standard errors")
-    axis.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
+    axis.set_ylabel("density ± 2 standard errors")
+    legend(axis)
     more = f"; {len(picked)} of {len(shown)} values" if len(picked) < len(shown) else ""
     titled(figure, f"{title_of(name, called)}: distribution, for each {', '.join(axes)}", words + more)
 
@@ -76,16 +78,21 @@ def spread(figure: Any, name: str, words: str, momenta: list[Any]) -> None:
         total += parts.shape[1]
         for i in range(min(parts.shape[1], MOST - drawn)):
             kept = parts[:, i][np.isfinite(parts[:, i])]
-            look = {"color": palette().series[drawn], "linestyle": DASHES[drawn], "lw": 1.5}
+            look = look_of(drawn) | {"lw": 1.5}
             label = f"p{which if len(momenta) > 1 else ''}[{i}]"
-            if kept.size and np.ptp(kept) > 1e-9 * max(1.0, np.abs(kept).max()):
+            if values.shape[0] < _FEW:
+                axis.plot(kept, np.full(kept.size, -float(drawn)), "|", ms=14, mew=2, color=look["color"], label=label)
+            elif np.ptp(kept) > 1e-9 * max(1.0, np.abs(kept).max()):
                 axis.hist(kept, bins=_bins(kept), histtype="step", density=True, label=label, **look)
-            elif kept.size:
+            else:
                 axis.axvline(kept[0], label=f"{label}, all equal", **look)
             drawn += 1
     axis.set_xlabel("momentum p")
     axis.set_ylabel("density")
-    axis.legend(**({"loc": "best"} if drawn < 5 else {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}))
+    if values.shape[0] < _FEW:
+        axis.set(yticks=[], ylabel="a mark for each trajectory", ylim=(-drawn, 1))
+    if total > 1:
+        legend(axis)
     titled(figure, "momenta at the end: distribution", words + (f"; the first {drawn} of {total} components" if total > drawn else ""))
 
 

@@ -26,8 +26,10 @@ from bismut.figures.runs.portraits import portrait, section
 from bismut.figures.runs.spheres import directions, sphere
 from bismut.figures.runs.swept import against, family, values_of
 from bismut.figures.runs.values import traces
-from bismut.figures.runs.wording import mark_survivors
+from bismut.figures.runs.wording import entitle, mark_survivors
 from bismut.figures.style import styled
+
+_SHOWN = 6  # values of a sweep of which pictures are drawn unasked, where each has its own
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Picture:
     title: str
     draw: Callable[[Any], None]
     size: tuple[float, float] = (8.0, 5.0)
+    usual: bool = True  # whether it is drawn without being named
 
 
 def pictures(tree: Any, how: dict[str, Any], labels: Mapping[str, Any] | None = None) -> dict[str, Picture]:
@@ -74,15 +77,23 @@ def _of_sweep(name: str, data: Any, words: str, called: Mapping[str, Any], axes:
     found: dict[str, Picture] = {}
     if curve_of(name, data.isel(dict.fromkeys(axes, 0)), called) is not None:
         panels = min(int(np.prod([data.sizes[axis] for axis in axes[1:]])), 6)
-        found[name] = Picture(f"{name}, a curve for each value", draw(family), (min(5.5 + 3.2 * panels, 18.0), 5.0))
+        found[name] = Picture(f"{name}, a curve for each value", draw(family), (min(6.0 + 2.4 * panels, 16.0), 5.0))
     elif "counts" in kinds and "bin" in data.dims:
         found[name] = Picture(f"{name}: histogram, for each value", draw(compared), (9.5, 5.0))
     if {"mean", "stderr"} <= kinds and not {"lag", "x", "bin"} & set(map(str, data.dims)):
         found[f"{name}-sweep"] = Picture(f"{name} against {axes[0]}", draw(against))
     if found:
         return found
-    each = [_of(name, one, f"{words}; {label}", called) for label, one in values_of(data, axes)]
-    return {f"{kind}-{number}": picture for number, some in enumerate(each, 1) for kind, picture in some.items()}
+    for number, (label, one) in enumerate(values_of(data, axes), 1):
+        for kind, picture in _of(name, one, words, called).items():
+            found[f"{kind}-{number}"] = Picture(f"{picture.title}, {label}", partial(_at_value, picture.draw, label), picture.size, number <= _SHOWN)
+    return found
+
+
+def _at_value(draw: Callable[[Any], None], label: str, figure: Any) -> None:
+    """A picture of one value of a sweep, which its title names."""
+    draw(figure)
+    entitle(figure, f"{figure.get_suptitle()}; {label}")
 
 
 def _marked(draw: Callable[..., None], data: Any) -> Callable[[Any], None]:

@@ -19,7 +19,7 @@ _PANELS = 6
 
 def portrait(figure: Any, name: str, words: str, pairs: list[Any]) -> None:
     """Momentum against position: lines for trajectories kept over time, points for last states. At most six coordinates, one panel each."""
-    panels = [panel for x, y in pairs for panel in _coordinates(x, y)]
+    panels = [panel for x, y in pairs for panel in _coordinates(x, y, alone=len(pairs) == 1)]
     timed, count = "time" in pairs[0][0].dims, len(panels[0][2])
     joined = timed and count <= MOST and panels[0][2].shape[1] <= _PATH
     shown = panels[:_PANELS]
@@ -55,7 +55,7 @@ def points(axis: Any, x: np.ndarray, y: np.ndarray) -> bool:
         axis.scatter(x, y, s=_size(len(x)), color=palette().blue, alpha=0.6, lw=0, rasterized=True)
         return False
     (left, right), (low, high) = (_reach(values) for values in (x, y))
-    counted, *edges = np.histogram2d(x, y, bins=120, range=((left, right), (low, high)))
+    counted, *edges = np.histogram2d(x, y, bins=int(np.clip(np.sqrt(len(x)) / 3, 40, 120)), range=((left, right), (low, high)))
     from matplotlib.colors import LogNorm
 
     axis.pcolormesh(*edges, np.where(counted > 0, counted, np.nan).T, cmap=scale(), norm=LogNorm(1, counted.max()), rasterized=True)
@@ -108,12 +108,14 @@ def section(figure: Any, name: str, data: Any, words: str, called: Mapping[str, 
 
 def _size(count: int) -> float:
     """The size of a dot: large where there are few."""
-    return 22.0 if count < 200 else 9.0 if count < 2000 else 4.0
+    return 22.0 if count < 200 else 12.0 if count < 2000 else 6.0
 
 
-def _coordinates(x: Any, y: Any) -> list[tuple[str, str, np.ndarray, np.ndarray]]:
+def _coordinates(x: Any, y: Any, alone: bool) -> list[tuple[str, str, np.ndarray, np.ndarray]]:
     """Labels and values (trajectory, ...) of each coordinate and its momentum."""
     lead = 2 if "time" in x.dims else 1
     q, p = (array.values.reshape(*array.shape[:lead], -1) for array in (x, y))
     places = ["".join(f"[{i}]" for i in index) for index in np.ndindex(*x.shape[lead:])]
-    return [(f"{x.name}{place}", f"{y.name}{place}", q[..., i], p[..., i]) for i, place in enumerate(places)]
+    names = ("q", "p") if alone else (x.name, y.name)
+    places = [""] if len(places) == 1 and alone else places
+    return [(f"{names[0]}{place}", f"{names[1]}{place}", q[..., i], p[..., i]) for i, place in enumerate(places)]

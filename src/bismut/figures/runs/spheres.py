@@ -51,7 +51,7 @@ def _path(axis: Any, line: np.ndarray, shade: str) -> bool:
         axis.plot(*line.T, color=shade, lw=1.2)
     else:
         some = line[:: -(-len(line) // POINTS)]
-        axis.scatter(*some.T, color=shade, s=4.5 if len(some) < 2000 else 2.0, lw=0)
+        axis.scatter(*some.T, color=shade, s=9.0 if len(some) < 2000 else 3.0, lw=0)
     axis.scatter(*line[:1].T, color=shade, s=45, edgecolor=colour("ink"), lw=1.0)
     return joined
 
@@ -61,7 +61,7 @@ def _dots(joined: list[bool]) -> str:
 
 
 def _globe(figure: Any) -> Any:
-    """Axes with a unit sphere drawn as a few circles."""
+    """A unit sphere drawn as a few circles, with the ends of three axes of space."""
     axis = figure.add_subplot(projection="3d")
     turn = np.linspace(0, 2 * np.pi, 121)
     for height in (-0.5, 0.0, 0.5):
@@ -69,10 +69,10 @@ def _globe(figure: Any) -> Any:
         axis.plot(r * np.cos(turn), r * np.sin(turn), np.full_like(turn, height), color=colour("rule"), lw=0.8)
     for longitude in np.arange(4) * np.pi / 4:
         axis.plot(np.sin(turn) * np.cos(longitude), np.sin(turn) * np.sin(longitude), np.cos(turn), color=colour("rule"), lw=0.8)
-    axis.set_box_aspect((1, 1, 1), zoom=0.92)
-    axis.grid(visible=False)
-    for side, name in ((axis.xaxis, "x"), (axis.yaxis, "y"), (axis.zaxis, "z")):
-        side.pane.set_visible(False)
-        side.set_ticks([-1, 0, 1])
-        side.set_label_text(name)
+    for end, name in zip(1.3 * np.eye(3), "xyz", strict=True):
+        axis.plot(*np.stack([end / 1.3, end], -1), color=colour("soft"), lw=1.2)
+        axis.text(*(1.08 * end), name, color=colour("soft"), ha="center", va="center")
+    axis.set(xlim=(-1, 1), ylim=(-1, 1), zlim=(-1, 1))
+    axis.set_box_aspect((1, 1, 1), zoom=1.25)
+    axis.set_axis_off()
     return axis

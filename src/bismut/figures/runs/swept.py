@@ -45,7 +45,7 @@ def family(figure: Any, name: str, data: Any, words: str, called: Mapping[str, A
         if curves[0].line is not None:
             axis.axhline(curves[0].line, color=colour("soft"), lw=0.9, zorder=0)
     several = curves[0].y.shape[1] > 1
-    panels[0].set_ylabel(f"{curves[0].y_label} ±\u20092 standard errors" if not several else f"{curves[0].labels[0]} ±\u20092 standard errors")
+    panels[0].set_ylabel(f"{curves[0].y_label} ± 2 standard errors" if not several else f"{curves[0].labels[0]} ± 2 standard errors")
     _key(figure, panels, first, data[first].values)
     more = f"; {_PANELS} of {len(shown)} values of {', '.join(others)}" if len(shown) > _PANELS else ""
     more += f"; the first of {curves[0].y.shape[1]} components" if several else ""
@@ -66,7 +66,7 @@ def _looks(values: np.ndarray, name: str) -> Iterator[dict[str, Any]]:
 def _key(figure: Any, panels: Any, name: str, values: np.ndarray) -> None:
     """A legend for a few values; else a bar of their colours."""
     if len(values) <= _NAMED:
-        panels[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
+        panels[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0, frameon=False)
         return
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -93,11 +93,11 @@ def against(figure: Any, name: str, data: Any, words: str, called: Mapping[str, 
             look = {"color": palette().series[i % 7], "marker": MARKS[i % 7], "linestyle": DASHES[i % 7], "label": label or None}
             axis.errorbar(values, mean[:, part], 2 * error[:, part], ms=5, capsize=3, lw=1.3, **look)
         axis.set_xlabel(first)
-        axis.set_ylabel(f"mean {labels[part] if len(labels) > 1 else title_of(name, called)} ±\u20092 standard errors")
+        axis.set_ylabel(f"mean {labels[part] if len(labels) > 1 else title_of(name, called)} ± 2 standard errors")
         if _geometric(last[first].values):
             axis.set_xscale("log")
     if others:
-        panels[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
+        panels[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0, frameon=False)
     when = f"at t = {float(data['time'][-1]):g}" if timed else "average over time"
     more = f"; the first {len(panels)} of {len(labels)} components" if len(labels) > len(panels) else ""
     titled(figure, f"{title_of(name, called)} against {first}, {when}", words + more)

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bismut.figures.runs.curves import MOST, band
+from bismut.figures.runs.curves import MOST, band, legend, look_of
 from bismut.figures.runs.wording import numbered, title_of, titled
-from bismut.figures.style import colour, palette
-from bismut.palette import DASHES
+from bismut.figures.style import colour
 
 _BANDS = ((0.005, 0.995, 0.12, "99 % of trajectories"), (0.05, 0.95, 0.2, "90 %"), (0.25, 0.75, 0.32, "50 %"))
 _LOOKS, _SORTED = 400, 20_000  # times, and trajectories sorted at each: quantiles are then right to 0.004 of the distribution
@@ -26,15 +25,15 @@ def traces(figure: Any, name: str, data: Any, words: str, called: Mapping[str, A
         _lines(axis, time, data["trajectory"].values, flat[..., part]) if len(flat) <= MOST else _quantiles(axis, time, flat[..., part])
         axis.set_ylabel(labels[part])
     axes[-1].set_xlabel("time t")
-    axes[0].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0)
+    legend(axes[0])
     more = f"; the first {len(axes)} of {flat.shape[-1]} components" if flat.shape[-1] > len(axes) else ""
     titled(figure, f"{title_of(name, called)} of {numbered(len(flat))} trajectories", words + more)
 
 
 def _lines(axis: Any, time: np.ndarray, numbers: np.ndarray, values: np.ndarray) -> None:
     for i, (number, line) in enumerate(zip(numbers, values, strict=True)):
-        dash = DASHES[i] if len(time) < 500 else "-"
-        axis.plot(time, line, color=palette().series[i], linestyle=dash, lw=1.2, label=f"trajectory {int(number)}")
+        look = look_of(i) if len(time) < 500 else {"color": look_of(i)["color"]}
+        axis.plot(time, line, lw=1.2, label=f"trajectory {int(number)}", **look)
 
 
 def _quantiles(axis: Any, time: np.ndarray, values: np.ndarray) -> None:

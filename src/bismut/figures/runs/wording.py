@@ -13,9 +13,15 @@ from bismut.figures.style import colour
 
 def titled(figure: Any, title: str, words: str) -> None:
     """A title that says what is seen, and beneath the picture how the run was made."""
-    wide = figure.get_size_inches()[0]
-    figure.suptitle(textwrap.fill(title, int(9.5 * wide)), x=0.01, ha="left", fontsize=13, weight="bold")
-    figure.supxlabel(textwrap.fill(words, int(14 * wide)), x=0.01, ha="left", fontsize=8.5, color=colour("soft"))
+    entitle(figure, title)
+    wide = int(14 * figure.get_size_inches()[0])
+    figure.supxlabel(textwrap.fill(words, wide), x=0.01, ha="left", fontsize=8.5, color=colour("soft"))
+
+
+def entitle(figure: Any, title: str) -> None:
+    """The title, in lines that fit the width; instead of one that is there."""
+    wide = int(9.5 * figure.get_size_inches()[0])
+    figure.suptitle(textwrap.fill(title, wide), x=0.01, ha="left", fontsize=13, weight="bold")
 
 
 def survivors(data: Any) -> str:
