@@ -119,6 +119,21 @@ def test_titles_say_the_numbers_that_ran():
     assert "512–4000 trajectories of 4000 asked for" in words_of(HOW | {"trajectories_run": [4000, 512]})
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_run_in_which_everybody_failed_is_drawn_all_the_same(tmp_path):
+    nothing = {"asked": 30, "counted": 0, "failed": 30}
+    states = {"q": (("trajectory", "part"), np.full((30, 1), np.nan)), "p": (("trajectory", "part"), np.full((30, 1), np.nan))}
+    kept = {kind: (("trajectory", "time"), np.full((30, 21), np.nan)) for kind in ("q", "p")}
+    tree = {
+        "energy": series(np.nan, np.inf, -np.inf, **nothing),
+        "final": xarray.Dataset(states, attrs=nothing),
+        "paths": xarray.Dataset(kept, {"time": TIME}, attrs=nothing),
+        "angle": xarray.Dataset({"value": kept["q"]}, {"trajectory": np.arange(30), "time": TIME}, attrs=nothing),
+    }
+    for name, picture in pictures(xarray.DataTree.from_dict(tree), HOW).items():
+        assert save_picture(picture, name, tmp_path, "png").exists()
+
+
 def lagged(name: str) -> xarray.Dataset:
     kind, error = ("correlation", "correlation_stderr") if name == "memory" else ("mean", "stderr")
     return xarray.Dataset({kind: ("lag", np.arange(1.0, 4)), error: ("lag", np.full(3, 0.1))}, {"lag": np.arange(3.0)})

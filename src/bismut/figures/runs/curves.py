@@ -71,6 +71,25 @@ def draw_curve(axis: Any, curve: Curve, **line: Any) -> None:
     axis.set_ylabel(curve.y_label)
 
 
+def tame(axis: Any, values: np.ndarray, side: str) -> None:
+    """Leave out what flies off: values a hundred times farther apart than nine tenths of them, which would make a line of the rest; and say so."""
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return
+    low, high = (float(v) for v in np.quantile(known, (0.05, 0.95)))
+    with np.errstate(over="ignore"):
+        far = float(known.max() - known.min())
+    if not far > 100 * (high - low) > 0:
+        return
+    margin = 0.1 * (high - low)
+    (axis.set_ylim if side == "y" else axis.set_xlim)(low - margin, high + margin)
+    place = {"x": 0.5, "y": 0.97, "ha": "center"} if side == "y" else {"x": 0.5, "y": 0.03, "ha": "center"}
+    told = f"not shown: values from {known.min():.2g} to {known.max():.2g}"
+    axis.text(
+        s=told if side == "y" else f"{told} along the axis", transform=axis.transAxes, color=colour("alarm"), fontsize=9.5, va="center", **place
+    )
+
+
 def look_of(number: int) -> dict[str, Any]:
     """Colour and dash of a curve; after a round of colours dashes go on by one."""
     return {"color": palette().series[number % MOST], "linestyle": DASHES[(number + number // MOST) % MOST]}
@@ -111,6 +130,9 @@ def series(figure: Any, name: str, data: Any, words: str, called: Mapping[str, A
     draw_curve(axis, curve, **({"label": f"mean {_ERRORS}"} if single else {}))
     if constant is not None:
         _calm(axis, curve.y, constant)
+    else:
+        half = columns(data["std"])[0] if single and "std" in data else 0.0
+        tame(axis, np.concatenate([curve.y - half, curve.y + half]), "y")
     legend(axis, None if single or curve.y.shape[1] > _LINES else _ERRORS)
     titled(figure, curve.title, words)
 
@@ -171,12 +193,12 @@ def _spread(axis: Any, curve: Curve, data: Any) -> None:
     if np.nanmax(half, initial=0.0) > 0:
         # No value lies beyond the extremes, though mean − std may: that of a kinetic energy does.
         band(axis, x, np.fmax(mean - half, low), np.fmin(mean + half, high), colour("blue"), 0.13, "± one standard deviation")
-    inner, outer = np.nanmax(mean + half) - np.nanmin(mean - half), np.nanmax(high) - np.nanmin(low)
+    inner, outer = np.fmax.reduce(mean + half) - np.fmin.reduce(mean - half), np.fmax.reduce(high) - np.fmin.reduce(low)
     if outer <= 5 * inner:
         for edge, pick, label in ((low, np.fmin, "least and largest"), (high, np.fmax, None)):
             axis.plot(*_thinned(x, edge, pick), color=colour("soft"), lw=0.9, ls=":", label=label)
     else:
-        axis.plot([], [], " ", label=f"all values from {np.nanmin(low):.3g} to {np.nanmax(high):.3g}")
+        axis.plot([], [], " ", label=f"all values from {np.fmin.reduce(low):.3g} to {np.fmax.reduce(high):.3g}")
 
 
 def _constant(mean: np.ndarray, data: Any) -> float | None:
@@ -187,14 +209,16 @@ def _constant(mean: np.ndarray, data: Any) -> float | None:
     """
     if not {"min", "max"} <= set(map(str, data)):
         return None
-    low, high = np.nanmin(columns(data["min"])[0], 0), np.nanmax(columns(data["max"])[0], 0)
+    if not np.isfinite(mean).any():
+        return None
+    low, high = np.fmin.reduce(columns(data["min"])[0]), np.fmax.reduce(columns(data["max"])[0])
     spread = float((high - low).max())
-    return spread if spread < 1e-9 * max(1.0, float(np.nanmax(np.abs(mean)))) else None
+    return spread if spread < 1e-9 * max(1.0, float(np.fmax.reduce(np.abs(mean), axis=None))) else None
 
 
 def _calm(axis: Any, mean: np.ndarray, spread: float) -> None:
     """Something conserved is drawn as a line, not as a magnified picture of its round-off."""
-    least, most = float(np.nanmin(mean)), float(np.nanmax(mean))
+    least, most = (float(pick.reduce(mean, axis=None)) for pick in (np.fmin, np.fmax))
     width = 0.05 * max(1.0, abs(least), abs(most))
     axis.set_ylim(least - width, most + width)
     axis.text(0.98, 0.03, f"every trajectory constant to {spread:.1e}", transform=axis.transAxes, ha="right", fontsize=10)

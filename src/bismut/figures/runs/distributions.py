@@ -80,7 +80,9 @@ def spread(figure: Any, name: str, words: str, momenta: list[Any]) -> None:
             kept = parts[:, i][np.isfinite(parts[:, i])]
             look = look_of(drawn) | {"lw": 1.5}
             label = f"p{which if len(momenta) > 1 else ''}[{i}]"
-            if values.shape[0] < _FEW:
+            if not kept.size:
+                axis.plot([], [], label=f"{label}, none finished", **look)
+            elif values.shape[0] < _FEW:
                 axis.plot(kept, np.full(kept.size, -float(drawn)), "|", ms=14, mew=2, color=look["color"], label=label)
             elif np.ptp(kept) > 1e-9 * max(1.0, np.abs(kept).max()):
                 axis.hist(kept, bins=_bins(kept), histtype="step", density=True, label=label, **look)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bismut.figures.runs.curves import MOST
+from bismut.figures.runs.curves import MOST, tame
 from bismut.figures.runs.wording import numbered, titled
-from bismut.figures.style import palette, scale
+from bismut.figures.style import colour, palette, scale
 from bismut.palette import DASHES
 
 POINTS = 5000  # more are shown as a density
@@ -31,6 +31,8 @@ def portrait(figure: Any, name: str, words: str, pairs: list[Any]) -> None:
     for axis, (x, y, q, p) in zip(axes.flat, shown, strict=False):
         if joined:
             _paths(axis, q, p)
+            tame(axis, q, "x")
+            tame(axis, p, "y")
         else:
             dense |= points(axis, np.ravel(q), np.ravel(p))
         axis.set_xlabel(x)
@@ -38,7 +40,9 @@ def portrait(figure: Any, name: str, words: str, pairs: list[Any]) -> None:
     how = "dots: starts" if joined else "colour: how densely states lie, logarithmic" if dense else "a dot for each state"
     more = f"; the first {_PANELS} of {len(panels)} coordinates" if len(panels) > _PANELS else ""
     what = "kept trajectories" if timed else "states at the end"
-    titled(figure, f"Phase portrait: {what}, {numbered(count)}", f"{words}; {how}{more}")
+    arrived = int(np.isfinite(panels[0][2].reshape(count, -1)).any(1).sum())
+    number = numbered(count) if arrived == count else f"{numbered(arrived)} of {numbered(count)}"
+    titled(figure, f"Phase portrait: {what}, {number}", f"{words}; {how}{more}")
 
 
 def _paths(axis: Any, q: np.ndarray, p: np.ndarray) -> None:
@@ -51,6 +55,8 @@ def points(axis: Any, x: np.ndarray, y: np.ndarray) -> bool:
     """Points, or of many how densely they lie, without the few that lie far away. Says whether it is the latter."""
     known = np.isfinite(x) & np.isfinite(y)
     x, y = x[known], y[known]
+    if not len(x):
+        axis.text(0.5, 0.5, "nobody arrived", transform=axis.transAxes, color=colour("alarm"), ha="center")
     if len(x) <= POINTS:
         axis.scatter(x, y, s=_size(len(x)), color=palette().blue, alpha=0.6, lw=0, rasterized=True)
         return False
