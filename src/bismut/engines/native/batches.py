@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-PADDED = 16  # lanes of the widest vector
+PADDED = 16  # trajectories of the least batch
 LINE = 64  # bytes of the cache that come together
 
 
@@ -36,7 +36,8 @@ class Columns:
         self._width = width
 
     def places(self, count: int) -> int:
-        return -(-count // PADDED) * PADDED
+        padded = max(PADDED, self._width)
+        return -(-count // padded) * padded
 
     def groups(self, n: int) -> int:
         """How many times around the loop over trajectories."""

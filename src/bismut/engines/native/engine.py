@@ -24,7 +24,7 @@ from bismut.engines.native.target import Machine, fuses, processor
 from bismut.engines.native.tracing import Jaxprs, trace
 from bismut.engines.native.walk import Refused, unknown
 
-WIDTHS = {"float64": 8, "float32": 16}  # trajectories side by side: one wide register, or two narrow ones, which hide each other's waiting
+WIDTHS = {"float64": 16, "float32": 32}  # trajectories side by side: two wide registers, which hide each other's waiting
 # Where lanes are bodies, sums over bodies are sums over lanes, so that their number is no choice: bits depend on it.
 OVER_BODIES = {"float64": 8, "float32": 16}
 
