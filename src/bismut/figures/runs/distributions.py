@@ -70,7 +70,7 @@ def grid(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any
 def spread(figure: Any, name: str, words: str, momenta: list[Any]) -> None:
     """Histograms of the components of p over trajectories; bodies count as further samples."""
     axis = figure.add_subplot()
-    drawn, total = 0, 0
+    drawn, total, few = 0, 0, len(momenta[0]) < _FEW
     for which, array in enumerate(momenta):
         values = np.asarray(array)
         # The last axis holds components; those between the trajectories and it are bodies.
@@ -82,7 +82,7 @@ def spread(figure: Any, name: str, words: str, momenta: list[Any]) -> None:
             label = f"p{which if len(momenta) > 1 else ''}[{i}]"
             if not kept.size:
                 axis.plot([], [], label=f"{label}, none finished", **look)
-            elif values.shape[0] < _FEW:
+            elif few:
                 axis.plot(kept, np.full(kept.size, -float(drawn)), "|", ms=14, mew=2, color=look["color"], label=label)
             elif np.ptp(kept) > 1e-9 * max(1.0, np.abs(kept).max()):
                 axis.hist(kept, bins=_bins(kept), histtype="step", density=True, label=label, **look)
@@ -91,7 +91,7 @@ def spread(figure: Any, name: str, words: str, momenta: list[Any]) -> None:
             drawn += 1
     axis.set_xlabel("momentum p")
     axis.set_ylabel("density")
-    if values.shape[0] < _FEW:
+    if few:
         axis.set(yticks=[], ylabel="a mark for each trajectory", ylim=(-drawn, 1))
     if total > 1:
         legend(axis)
