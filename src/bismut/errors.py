@@ -1,4 +1,4 @@
-"""Errors of wrong use: what was wanted, what came, what to do.
+"""Errors of wrong use: what was expected, what was given, what to do.
 
 A numerical failure during a run is not here: it is an outcome (`ensembles.outcome`), because the other trajectories finish.
 """

@@ -18,7 +18,7 @@ Precision = Literal["float64", "float32"]
 def real_type(precision: str) -> np.dtype:
     """The dtype for a named precision; an error with the line to add if JAX is not set up for it."""
     if precision not in ("float64", "float32"):
-        raise DomainError(f'precision must be "float64" or "float32", but {precision!r} came.')
+        raise DomainError(f'precision must be "float64" or "float32", got {precision!r}.')
     if precision == "float64" and not jax.config.read("jax_enable_x64"):
         raise PrecisionError(
             "bismut works in float64, but JAX is set to float32. Add this line before the first array is made:\n"

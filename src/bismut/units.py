@@ -52,7 +52,7 @@ class Units:
         """k_B T as an energy, the number that temperature= takes: kT("300 K")."""
         quantity = self._quantity(temperature, None)
         if dict(quantity.dimensionality) != {"[temperature]": 1}:
-            raise DomainError(f"A temperature such as '300 K' was wanted, but {temperature!r} came.")
+            raise DomainError(f"Expected a temperature such as '300 K', got {temperature!r}.")
         return self.reduced(quantity)
 
     def body(self, points: Any, masses: Any, *, length: str = "angstrom", mass: str = "dalton") -> Body:
@@ -82,13 +82,13 @@ class Units:
         quantity = self._quantity(name, None)
         quantity = self._mechanical(quantity, self._powers(quantity))
         if not quantity.check(dimension) or not np.isfinite(quantity.magnitude) or quantity.magnitude <= 0:
-            raise DomainError(f"A positive quantity of dimension {dimension} was wanted, but {name!r} came.")
+            raise DomainError(f"Expected a positive quantity of dimension {dimension}, got {name!r}.")
         return quantity
 
     def _quantity(self, value: Any, unit: str | None) -> Any:
         registry = self._registry
         if unit is None and not isinstance(value, str) and not hasattr(value, "to_root_units"):
-            raise DomainError(f"A quantity with a unit was wanted, such as '1.5 nm', but {value!r} came.")
+            raise DomainError(f"Expected a quantity with a unit, such as '1.5 nm', got {value!r}.")
         try:
             if unit is not None:
                 return registry.Quantity(np.asarray(value, float)[()], unit).to_root_units()
@@ -120,7 +120,7 @@ class Units:
 
 
 def _problems() -> tuple[type[Exception], ...]:
-    """What pint raises of text that is no quantity."""
+    """What pint raises of text that is not a quantity."""
     import pint
 
     return pint.errors.PintError, AttributeError, SyntaxError, TypeError, ValueError

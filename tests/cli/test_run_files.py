@@ -55,10 +55,10 @@ folder = 3
 """
 
 WANTED = {  # line: what is said there
-    1: "step: a positive number was wanted, but -0.1 came",
+    1: "step: expected a positive number, got -0.1",
     2: "stepz: there is no such key. Did you mean 'step'?",
-    3: "seed: a whole number ≥ 0 was wanted, but true came",
-    8: "a list of 3 numbers was wanted, as in the default [1.0, 2.0, 3.0], but [1.0, 2.0] came",
+    3: "seed: expected a whole number ≥ 0, got true",
+    8: "expected a list of 3 numbers, as in the default [1.0, 2.0, 3.0], got [1.0, 2.0]",
     9: "Did you mean 'weight'?",
     14: "Did you mean 'Midpoint'?",
     15: "bath.temperature: missing",
@@ -70,7 +70,7 @@ WANTED = {  # line: what is said there
     31: "observe.e.bins: there is no such key",
     32: "component [7] was asked for, but the array has shape (3,)",
     34: "keep this name for themselves",
-    37: "output.folder: a word in quotation marks was wanted, but 3 came",
+    37: "output.folder: expected a word in quotation marks, got 3",
 }
 
 
@@ -107,15 +107,15 @@ spread = { kind = "histogram", of = "energy", range = [0, 1] }
 """
 
 MORE_WANTED = {
-    1: 't0: a number was wanted, but "now" came',
+    1: 't0: expected a number, got "now"',
     5: "start.q: q has shape (2,), but SO3() works with rotation matrices (3, 3)",
     6: "start.velocity: velocity has shape (1,), but on SO3() it has shape (3,)",
     7: "start.momentum: velocity is given already",
     8: "start.temprature: there is no such key. Did you mean 'temperature'?",
     10: "no parameter 'weigth' to sweep. Did you mean 'weight'?",
-    11: "sweep.noise: a list of one or more numbers was wanted, but [] came",
+    11: "sweep.noise: expected a list of one or more numbers, got []",
     13: "until.enrgy: 'enrgy' is not observed. Did you mean 'energy'?",
-    14: "until.energy: a positive standard error was wanted, but -1 came",
+    14: "until.energy: expected a positive standard error, got -1",
     15: "until.spread: this observer has no standard error",
 }
 
@@ -140,8 +140,8 @@ def on_a_line():
     ("start", "wanted"),
     [
         ({"q": [[0.0, 0.0], [[1, 0], [0, 2]]]}, "start.q: q[1] lies off SO2()"),
-        ({"q": [[0.0, 0.0], [[1, 0], [0]]]}, "start.q: numbers in the shape (2,) and (2, 2) were wanted"),
-        ({"velocity": [0.0, 0.0, 1.0]}, "start.velocity: numbers in the shape (2,) and () were wanted"),
+        ({"q": [[0.0, 0.0], [[1, 0], [0]]]}, "start.q: expected numbers in the shape (2,) and (2, 2)"),
+        ({"velocity": [0.0, 0.0, 1.0]}, "start.velocity: expected numbers in the shape (2,) and ()"),
         ({"momentum": [[0.0, 0.0, 0.0], 1.0]}, "start.momentum: momentum has shape (3,)"),
         ({"q": [[[0.0, 0.0]] * 3, [[[1, 0], [0, 1]]] * 3]}, "start: there are starts for 3 trajectories, but the run has 2"),
         ({"velocity": [[1.0, 1.0], 0.0]}, "start: The start velocity leads off the constraints"),

@@ -205,7 +205,7 @@ def test_a_new_model_runs_at_once(bismut):
         ("system = 3\n", "must be a System"),
         ("system = print\n", "start(scheme)"),
         ("def system(a): return a\nstart = print\n", "a is missing; it has no default"),
-        ("def system(): return 3\nstart = print\n", "must be a System or return one, but int came"),
+        ("def system(): return 3\nstart = print\n", "must be a System or return one, got int"),
         ("def system(): return 1 / 0\nstart = print\n", "ZeroDivisionError"),
     ],
 )

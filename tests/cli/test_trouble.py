@@ -60,7 +60,7 @@ def test_whole_numbers_may_be_typed_with_an_exponent(bismut):
     assert told["plan"]["trajectories"] == 1_000_000
     refused = bismut("run", "oscillator", "--trajectories", "1e-3")
     assert refused.exit_code == 2
-    assert "a whole number such as 1000 or 1e6 was wanted, but '1e-3' came" in " ".join(refused.stderr.split())
+    assert "expected a whole number such as 1000 or 1e6, got '1e-3'" in " ".join(refused.stderr.split())
 
 
 # Files.
@@ -77,15 +77,15 @@ def test_lines_are_found_in_one_pass():
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
-        (f"steps = {'9' * 400}", "steps: a whole number ≥ 1 was wanted, but 99999"),
-        (f"step = {'9' * 400}", "step: a positive number was wanted"),
+        (f"steps = {'9' * 400}", "steps: expected a whole number ≥ 1, got 99999"),
+        (f"step = {'9' * 400}", "step: expected a positive number"),
         (f"seed = {'9' * 5000}", "a number that cannot be read"),
         (f"t0 = {'[' * 500}1{']' * 500}", "nested too deeply"),
-        (f"t0 = {'[' * 100}1{']' * 100}", "t0: a number was wanted"),
-        (f"start.q = {'[' * 100}1.0{']' * 100}", "start.q: a number or lists of numbers was wanted"),
-        (f"bath.friction = {'[' * 100}1.0{']' * 100}", "bath.friction: a number, a list of numbers or a matrix was wanted"),
-        ("start.q = [1" + "0" * 400 + "]", "start.q: a number or lists of numbers was wanted"),
-        ('observe."".of = "energy"', "a name of letters, digits, _ and - was wanted"),
+        (f"t0 = {'[' * 100}1{']' * 100}", "t0: expected a number"),
+        (f"start.q = {'[' * 100}1.0{']' * 100}", "start.q: expected a number or lists of numbers"),
+        (f"bath.friction = {'[' * 100}1.0{']' * 100}", "bath.friction: expected a number, a list of numbers or a matrix"),
+        ("start.q = [1" + "0" * 400 + "]", "start.q: expected a number or lists of numbers"),
+        ('observe."".of = "energy"', "expected a name of letters, digits, _ and -"),
         ("sweep.time = [1.0, 2.0]", "called 'time' cannot be swept"),
         ('observe.a = {kind = "time_average", of = "energy", every = 5000}', "looks every 5000 steps, but the run has 1000"),
     ],
@@ -168,11 +168,11 @@ def test_models_import_what_lies_beside_them_and_have_dataclasses(bismut):
     ("text", "wanted"),
     [
         ("import sys\nsys.exit(0)\n", "ends the program when it is read"),
-        ("def system(): pass\nstart = print\n", "must be a System or return one, but None came. Is a return missing?"),
+        ("def system(): pass\nstart = print\n", "must be a System or return one, got None. Is a return missing?"),
         ("def system(): raise SystemExit\nstart = print\n", "cannot be built: SystemExit"),
-        (MODEL.format(extra="", start=""), "start(scheme) must return scheme.start(q, velocity=... | temperature=...), but None came"),
+        (MODEL.format(extra="", start=""), "start(scheme) must return scheme.start(q, velocity=... | temperature=...), got None"),
         (MODEL.format(extra="scheme = lambda system: None", start="return "), "scheme(system) must return a scheme such as bm.Midpoint(system)"),
-        (MODEL.format(extra="step = 'small'", start="return "), "step in m.py must be a positive number, but 'small' came"),
+        (MODEL.format(extra="step = 'small'", start="return "), "step in m.py must be a positive number, got 'small'"),
     ],
 )
 def test_a_model_that_ends_or_returns_nothing_is_a_mistake(bismut, text, wanted):

@@ -1,4 +1,4 @@
-"""An observer that cannot be is refused before anything runs: what was wanted, what came, what to do."""
+"""An observer that cannot be is refused before anything runs: what was expected, what was given, what to do."""
 
 import jax.numpy as jnp
 import pytest

@@ -1,4 +1,4 @@
-"""Wrong input is refused at once: what was wanted, what came, what to do."""
+"""Wrong input is refused at once: what was expected, what was given, what to do."""
 
 import jax
 import jax.numpy as jnp
@@ -72,14 +72,14 @@ def _path(path):
 @pytest.mark.parametrize(
     ("check", "words"),
     [
-        (lambda: checks.check_tables([bm.energy], None, None), r'observe must be a dictionary such as {"energy": bm.energy}, but list came'),
-        (lambda: checks.check_tables(bm.energy, None, None), "observe must be a dictionary .* but Observable came"),
+        (lambda: checks.check_tables([bm.energy], None, None), r'observe must be a dictionary such as {"energy": bm.energy}, got list'),
+        (lambda: checks.check_tables(bm.energy, None, None), "observe must be a dictionary .* got Observable"),
         (lambda: checks.check_tables({3: bm.energy}, None, None), "An observer cannot be called 3"),
         (lambda: checks.check_tables(None, 0.1, None), "until must be a dictionary"),
         (lambda: checks.check_tables(None, None, [1.0, 2.0]), "sweep must be a dictionary"),
-        (lambda: _path(7), r"path must be a path such as .* but int came\. A number is given as seed="),
+        (lambda: _path(7), r"path must be a path such as .* got int\. A number is given as seed="),
         (lambda: _path(jax.random.key(0)), "path must be a path such as"),
-        (lambda: checks.check_time("now"), "t0 must be one finite number, .* but 'now' came"),
+        (lambda: checks.check_time("now"), "t0 must be one finite number, .* got 'now'"),
         (lambda: checks.check_time(np.zeros(2)), "t0 must be one finite number"),
     ],
 )

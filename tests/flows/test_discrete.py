@@ -49,7 +49,7 @@ def test_without_a_system_there_is_no_energy_and_the_error_says_how_to_have_one(
 
 
 def test_a_discrete_lagrangian_that_is_not_a_number_is_refused():
-    with pytest.raises(ShapeError, match=r"one number, but \(2,\) came"):
+    with pytest.raises(ShapeError, match=r"one number, got \(2,\)"):
         bm.Discrete(bm.Euclidean(2), lambda q0, q1, h, dW: q1 - q0)
 
 

@@ -220,7 +220,7 @@ def test_refusals():
         bm.VariationalEuler(mixed())
     with pytest.raises(BismutError, match="HamiltonianMidpoint"):
         bm.EulerMaruyama(mixed())
-    with pytest.raises(BismutError, match="both came"):
+    with pytest.raises(BismutError, match="not by both"):
         bm.System(bm.Euclidean(1), lambda q, v: 0.5 * v @ v, hamiltonian=ENERGY)
     with pytest.raises(ShapeError, match="noise_hamiltonian must return one array"):
         bm.System(bm.Euclidean(1), hamiltonian=ENERGY, noise_hamiltonian=ENERGY)

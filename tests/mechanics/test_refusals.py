@@ -1,4 +1,4 @@
-"""A system that cannot be is refused before anything runs, with what was wanted, what came and what to do."""
+"""A system that cannot be is refused before anything runs, with what was expected, what was given and what to do."""
 
 import math
 import subprocess

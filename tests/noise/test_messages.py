@@ -1,4 +1,4 @@
-"""A wrong seed or number of substeps is an error at once, and its text says what was wanted and what came."""
+"""A wrong seed or number of substeps is an error at once, and its text says what was expected and what was given."""
 
 from inspect import unwrap
 
@@ -14,7 +14,7 @@ begin = unwrap(Wiener.__init__)
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.5, True, None, "7", np.float64(3)], ids=repr)
 def test_wrong_seeds(seed):
-    with pytest.raises(DomainError, match=r"seed must be a whole number from 0 to 2⁶⁴ − 1, but .* came") as caught:
+    with pytest.raises(DomainError, match=r"seed must be a whole number from 0 to 2⁶⁴ − 1, got .*") as caught:
         begin(object.__new__(Wiener), seed)
     assert repr(seed) in str(caught.value)
 
@@ -27,6 +27,6 @@ def test_right_seeds(seed):
 
 @pytest.mark.parametrize("substeps", [0, -3, 1.5, True, None], ids=repr)
 def test_wrong_substeps(substeps):
-    with pytest.raises(DomainError, match=r"substeps must be a whole number ≥ 1, but .* came") as caught:
+    with pytest.raises(DomainError, match=r"substeps must be a whole number ≥ 1, got .*") as caught:
         begin(object.__new__(Wiener), 1, substeps=substeps)
     assert repr(substeps) in str(caught.value)

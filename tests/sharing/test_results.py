@@ -165,7 +165,7 @@ def test_refusals(run, tmp_path, monkeypatch):
         bm.export(result, tmp_path / "b.gsd", trajectory=1)
     with pytest.raises(BismutError, match="Choose netcdf, csv or parquet"):
         bm.export(trajectory(bm.Verlet(SYSTEMS["points"]())), tmp_path / "b.gsd")
-    with pytest.raises(BismutError, match="species names each body, but 1 came for 3"):
+    with pytest.raises(BismutError, match="species names each body, got 1 for 3"):
         bm.export(result, tmp_path / "b.gsd", species=["O"])
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "thesis.tex").write_text("mine")

@@ -1,4 +1,4 @@
-"""Wrong input is an error at once, and its text says what was wanted, what came and what to do."""
+"""Wrong input is an error at once, and its text says what was expected, what was given and what to do."""
 
 import jax
 import numpy as np
@@ -88,7 +88,7 @@ def test_leading_axes_are_a_batch(space, batch):
 @pytest.mark.parametrize("n", [0, -1])
 @pytest.mark.parametrize("space", [Euclidean, Torus])
 def test_a_space_has_at_least_one_dimension(space, n):
-    with pytest.raises(DomainError, match=rf"{space.__name__}\(n\) needs n ≥ 1, but n = {n} came"):
+    with pytest.raises(DomainError, match=rf"{space.__name__}\(n\) needs n ≥ 1, got n = {n}"):
         space(n)
 
 

@@ -143,7 +143,7 @@ def test_view_says_what_is_missing():
         Scene("some", np.arange(1.0), [Panel("one", Drawing(np.zeros((1, 2, 3)), lines=[Line(SPACE, 2)]), {})]).data()
     with pytest.raises(BismutError, match="ball, ellipsoid"):
         Scene("some", np.arange(1.0), [Panel("one", Drawing(np.zeros((1, 2, 3)), parts=[Part("cube", 1.0)]), {})]).data()
-    with pytest.raises(BismutError, match="a result, a trajectory or a run folder, but int came"):
+    with pytest.raises(BismutError, match="a result, a trajectory or a run folder, got int"):
         bm.view(3)
 
 

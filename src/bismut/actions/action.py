@@ -39,7 +39,7 @@ class Action(Scheme):
 
     def __check_init__(self):
         if not isinstance(self.system, System):
-            raise BismutError(f"{type(self).__name__} needs a System, but {type(self.system).__name__} came.")
+            raise BismutError(f"{type(self).__name__} needs a System, got {type(self.system).__name__}.")
         _ = self.space  # an unknown retraction is refused now
 
     @property

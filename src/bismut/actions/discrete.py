@@ -47,7 +47,7 @@ class Discrete(Action):
         if system is not None and channels not in (None, system.channels):
             raise ShapeError(f"S_d has channels = {channels}, but its system has {system.channels} Wiener processes.")
         if system is not None and precision not in (None, system.precision):
-            raise BismutError(f"precision={precision!r} came, but precision belongs to the system, which has {system.precision!r}.")
+            raise BismutError(f"precision belongs to the system, which has {system.precision!r}, got precision={precision!r}.")
         system = system if system is not None else System(space, None, channels=channels or 0, precision=precision or "float64")
         if system.space != space:
             raise ShapeError(f"S_d lives on {space}, but its system lives on {system.space}.")
@@ -68,7 +68,7 @@ class Discrete(Action):
         except Exception as problem:
             raise ShapeError(f"S_d(q0, q1, h, dW) fails on {space} with {dW.shape[0]} channels: {why(problem)}.") from problem
         if getattr(out, "shape", None) != ():
-            raise ShapeError(f"S_d must return one number, but {getattr(out, 'shape', type(out).__name__)} came.")
+            raise ShapeError(f"S_d must return one number, got {getattr(out, 'shape', type(out).__name__)}.")
         self._check_impulses(q, one, dW)
 
     def _check_impulses(self, q: Point, one, dW) -> None:
@@ -79,7 +79,7 @@ class Discrete(Action):
             except Exception as problem:
                 raise ShapeError(f"{push.name}(q0, q1, h, dW) fails on {self.space} with {dW.shape[0]} channels: {why(problem)}.") from problem
             if got != want:
-                raise ShapeError(f"{push.name} must return an impulse shaped like a velocity {want}, but {got} came.")
+                raise ShapeError(f"{push.name} must return an impulse shaped like a velocity {want}, got {got}.")
 
     @property
     def forced(self) -> bool:
@@ -98,8 +98,8 @@ class Discrete(Action):
 def _pair(forces: Any) -> tuple[Law, Law]:
     """Both impulses, each a function."""
     if not isinstance(forces, tuple | list) or len(forces) != 2:
-        raise ShapeError(f"forces must be two functions (f_minus, f_plus), the impulses at the ends of a step, but {type(forces).__name__} came.")
+        raise ShapeError(f"forces must be two functions (f_minus, f_plus), the impulses at the ends of a step, got {type(forces).__name__}.")
     minus, plus = (law(name, one, ("q0", "q1", "h", "dW")) for name, one in zip(("f_minus", "f_plus"), forces, strict=True))
     if minus is None or plus is None:
-        raise ShapeError("forces must be two functions (f_minus, f_plus), but None came. An impulse that vanishes is a function that returns zeros.")
+        raise ShapeError("forces must be two functions (f_minus, f_plus), got None. An impulse that vanishes is a function that returns zeros.")
     return minus, plus

@@ -36,7 +36,7 @@ class DiscreteHamiltonian(Scheme):
 
     def __check_init__(self):
         if not isinstance(self.system, System):
-            raise BismutError(f"{type(self).__name__} needs a System, but {type(self.system).__name__} came.")
+            raise BismutError(f"{type(self).__name__} needs a System, got {type(self.system).__name__}.")
         if not self.system.moves:
             raise BismutError(f"{type(self).__name__} needs a system with a Lagrangian or a Hamiltonian.")
         if self.system.forced or self.system.constraints:

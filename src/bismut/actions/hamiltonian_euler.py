@@ -27,7 +27,7 @@ class HamiltonianEuler(DiscreteHamiltonian):
 
     def __check_init__(self):
         if self.end not in ("left", "right"):
-            raise DomainError(f'end must be "left" or "right", but {self.end!r} came.')
+            raise DomainError(f'end must be "left" or "right", got {self.end!r}.')
 
     def __call__(self, H, N, q0, q1, x, p, h, dW, t):
         q, t, sign = (q0, t, 0.5) if self.end == "left" else (q1, t + h, -0.5)

@@ -26,7 +26,7 @@ class VariationalEuler(Action):
 
     def __check_init__(self):
         if self.end not in ("left", "right"):
-            raise DomainError(f'end must be "left" or "right", but {self.end!r} came.')
+            raise DomainError(f'end must be "left" or "right", got {self.end!r}.')
 
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
         q, t = (q0, t) if self.end == "left" else (q1, t + h)

@@ -53,7 +53,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for pr
 
 
 def _self_test() -> float:
-    """The symplectic defect of one variational step with strong noise; not a number if the step fails."""
+    """The symplectic defect of one variational step with strong noise; NaN if the step fails."""
     import jax
     import jax.numpy as jnp
 

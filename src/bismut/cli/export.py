@@ -44,7 +44,7 @@ def export(
     values = settings("--at", at, "stiffness=0.5")
     for name, value in values.items():
         if not isinstance(value, int | float):
-            raise BismutError(f"--at wants a number for {name}, but {value!r} came.")
+            raise BismutError(f"--at expects a number for {name}, got {value!r}.")
     place = out or run.with_name(f"{run.absolute().name}-{to}" if folder else f"{run.absolute().name}{chosen.endings[0] if chosen else ''}")
     names = None if species is None else species.split(",")
     files = write(run, place, to=to, only=only or (), trajectory=trajectory, at=values, species=names, overwrite=overwrite)

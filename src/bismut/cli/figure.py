@@ -39,7 +39,7 @@ def figure(
             print(f"{one.name:22} {one.title}")
         return
     if form not in FORMATS:
-        raise DomainError(f"--format must be one of {', '.join(FORMATS)}, but {form!r} came.")
+        raise DomainError(f"--format must be one of {', '.join(FORMATS)}, got {form!r}.")
     check_installed()
     wanted = list(figures().values()) if name == "all" else [chosen(name)]
     if as_json:

@@ -69,7 +69,7 @@ def whole_number(text: str) -> int:
     except ValueError:
         value = float(text) if re.fullmatch(r"[0-9.]+[eE]\+?[0-9]{1,2}", text) else 0.5
     if not value.is_integer():
-        raise typer.BadParameter(f"a whole number such as 1000 or 1e6 was wanted, but {text!r} came.")
+        raise typer.BadParameter(f"expected a whole number such as 1000 or 1e6, got {text!r}.")
     return int(value)
 
 
@@ -84,7 +84,7 @@ def duration(text: str) -> float:
     else:
         seconds = 0.0
     if not seconds > 0:
-        raise typer.BadParameter(f"a time such as 90s, 30m, 2h or 1:30:00 was wanted, but {text!r} came.")
+        raise typer.BadParameter(f"expected a time such as 90s, 30m, 2h or 1:30:00, got {text!r}.")
     return float(seconds)
 
 
@@ -92,7 +92,7 @@ def block_range(text: str) -> range:
     """Blocks as A:B, from A to before B."""
     found = re.fullmatch(r"(\d+):(\d+)", text)
     if not found or int(found[1]) >= int(found[2]):
-        raise typer.BadParameter(f"blocks A:B with A < B were wanted, such as 0:8, but {text!r} came.")
+        raise typer.BadParameter(f"expected blocks A:B with A < B, such as 0:8, got {text!r}.")
     return range(int(found[1]), int(found[2]))
 
 

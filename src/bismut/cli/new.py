@@ -63,7 +63,7 @@ def new(
     from bismut.errors import BismutError
 
     if file.suffix != ".py":
-        raise BismutError(f"A model is a Python file such as my_model.py, but {file} came.")
+        raise BismutError(f"A model is a Python file such as my_model.py, got {file}.")
     if file.exists() and not overwrite:
         raise BismutError(f"{file} exists already. Choose another name, or replace it with --overwrite.")
     file.parent.mkdir(parents=True, exist_ok=True)

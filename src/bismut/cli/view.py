@@ -30,7 +30,7 @@ def view(
     try:
         chosen = None if trajectories is None else [int(word) for word in trajectories.split(",")]
     except ValueError:
-        raise BismutError(f"--trajectories wants numbers such as 0,2, but {trajectories!r} came.") from None
+        raise BismutError(f"--trajectories expects numbers such as 0,2, got {trajectories!r}.") from None
     system = None
     if model is not None:
         from bismut.cli.runs.model import from_file

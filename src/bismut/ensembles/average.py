@@ -7,7 +7,7 @@
 Where steps are accepted or refused the two sides differ, because acceptance depends on θ as well: there the derivative is refused.
 
 The path is not stored: states are kept at about √steps places and the steps between are made again on the way back, so memory grows with the square
-root of the number of steps, and blocks of trajectories come one after the other. A trajectory that fails makes the average not a number.
+root of the number of steps, and blocks of trajectories come one after the other. A trajectory that fails makes the average NaN.
 """
 
 from collections.abc import Callable
@@ -53,13 +53,13 @@ def average(
     check_time(t0)
     steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")
     if over not in ("end", "time"):
-        raise DomainError(f'over must be "end" or "time", but {over!r} came.')
+        raise DomainError(f'over must be "end" or "time", got {over!r}.')
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=trajectories)
     if not scheme.pathwise:
         scheme, start, step = jax.tree.map(_undifferentiated, (scheme, start, step))
     batch = check_start(scheme, start, t0)
     if batch and batch != (trajectories,):
-        raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
+        raise DomainError(f"start holds {batch} states, but trajectories = {trajectories}. Give one start, or one for each trajectory.")
     dtype, size = scheme.system.dtype, min(_BLOCK, trajectories)
     measure(of, scheme, "of", example_of(start, batch))
     h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)

@@ -1,4 +1,4 @@
-"""Wrong input to a run, refused at once with what was wanted, what came and what to do."""
+"""Wrong input to a run, refused at once with what was expected, what was given and what to do."""
 
 import os
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def check_step(step) -> None:
         return  # differentiated or mapped over: its value is not known here
     value = np.asarray(step)
     if value.shape != () or not np.isfinite(value) or value <= 0:
-        raise DomainError(f"step must be one positive number, but {step} came. A scheme is run backwards with its adjoint, not with a negative step.")
+        raise DomainError(f"step must be one positive number, got {step}. A scheme is run backwards with its adjoint, not with a negative step.")
 
 
 @cache
@@ -45,13 +45,13 @@ def check_process() -> None:
 
 def count(value, name: str, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise DomainError(f"{name} must be a whole number ≥ {least}, but {value!r} came.")
+        raise DomainError(f"{name} must be a whole number ≥ {least}, got {value!r}.")
     return int(value)
 
 
 def one_of(value, words: tuple[str, ...], name: str) -> str:
     if value not in words:
-        raise DomainError(f"{name} must be {', '.join(repr(word) for word in words[:-1])} or {words[-1]!r}, but {value!r} came.".replace("'", '"'))
+        raise DomainError(f"{name} must be {', '.join(repr(word) for word in words[:-1])} or {words[-1]!r}, got {value!r}.".replace("'", '"'))
     return value
 
 
@@ -59,8 +59,8 @@ def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps
     """The path of a seed, or the path itself, not both; refused if it cannot drive so many steps of so many trajectories."""
     if path is not None and not isinstance(path, Path):
         raise DomainError(
-            f"path must be a path such as Wiener(7, substeps=2), Recorded(increments) or a subclass of Path of your own, but {type(path).__name__} "
-            "came. A number is given as seed=, and data as Recorded(data)."
+            f"path must be a path such as Wiener(7, substeps=2), Recorded(increments) or a subclass of Path of your own, got {type(path).__name__}. "
+            "A number is given as seed=, and data as Recorded(data)."
         )
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
@@ -80,18 +80,18 @@ def check_time(t0) -> None:
     if isinstance(t0, Tracer):
         return
     if isinstance(t0, bool) or not isinstance(t0, int | float | np.number | np.ndarray | jax.Array) or np.shape(t0) != () or not np.isfinite(t0):
-        raise DomainError(f"t0 must be one finite number, the time at the start, but {t0!r} came.")
+        raise DomainError(f"t0 must be one finite number, the time at the start, got {t0!r}.")
 
 
 def check_tables(observe: Any, until: Any, sweep: Any) -> None:
-    """Refuse what is no table of names, and names that results could not keep."""
+    """Refuse what is not a table of names, and names that results could not keep."""
     for name, table, example in (
         ("observe", observe, '"energy": bm.energy'),
         ("until", until, '"energy": 0.01'),
         ("sweep", sweep, '"k": [1.0, 2.0]'),
     ):
         if table is not None and not isinstance(table, Mapping):
-            raise DomainError(f"{name} must be a dictionary such as {{{example}}}, but {type(table).__name__} came.")
+            raise DomainError(f"{name} must be a dictionary such as {{{example}}}, got {type(table).__name__}.")
     for name in observe or ():
         check_name(name)
 
@@ -101,7 +101,7 @@ def check_name(name: Any) -> None:
     if name in RESERVED:
         raise DomainError(f"An observer cannot be called {name!r}: results keep this name for themselves ({', '.join(RESERVED)}). Choose another.")
     if not isinstance(name, str) or not name or name != name.strip() or "/" in name or set(name) == {"."}:
-        raise DomainError(f"An observer cannot be called {name!r}: a word without '/' was wanted, because results are filed under it.")
+        raise DomainError(f"An observer cannot be called {name!r}: expected a word without '/', because results are filed under it.")
 
 
 def check_looks(observe: Mapping[str, Any] | None, steps: Any) -> None:
@@ -115,9 +115,9 @@ def check_looks(observe: Mapping[str, Any] | None, steps: Any) -> None:
 
 
 def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
-    """Refuse a start that is no state of the scheme's system; return its batch axis, if it has one."""
+    """Refuse a start that is not a state of the scheme's system; return its batch axis, if it has one."""
     if not isinstance(start, State | Maxwell):
-        raise ShapeError(f"start must be a State from scheme.start(...), but {type(start).__name__} came.")
+        raise ShapeError(f"start must be a State from scheme.start(...), got {type(start).__name__}.")
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
         return _one_axis(_leading(scheme, start.q))  # differentiated or mapped over: its numbers are not known here
     if isinstance(start, Maxwell):
@@ -145,7 +145,7 @@ def _leading(scheme: Scheme, q: Point) -> tuple[int, ...]:
 
 def _one_axis(batch: tuple[int, ...]) -> tuple[int, ...]:
     if len(batch) > 1:
-        raise ShapeError(f"A batch of starts has one leading axis, the trajectories, but {batch} came.")
+        raise ShapeError(f"A batch of starts has one leading axis, the trajectories, got {batch}.")
     return batch
 
 
@@ -153,7 +153,7 @@ def one_start(start: State | Maxwell, path: Path, trajectory: Any, batch: tuple[
     """The start of one trajectory; of a batch, the one that belongs to it."""
     known = not traced(trajectory)
     if known and (isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0):
-        raise DomainError(f"trajectory must be a whole number ≥ 0, but {trajectory!r} came.")
+        raise DomainError(f"trajectory must be a whole number ≥ 0, got {trajectory!r}.")
     if batch and known and trajectory >= batch[0]:
         raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was asked for.")
     if isinstance(start, Maxwell):

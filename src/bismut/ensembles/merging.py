@@ -31,7 +31,7 @@ _SAME = ("step", "steps", "every", "burn_in", "t0", "done")
 def merge(*results: Result) -> Result:
     """The result of the run whose parts these are: made with the same arguments but first_trajectory and trajectories, and following each other."""
     if len(results) < 2 or not all(isinstance(result, Result) for result in results):
-        raise DomainError(f"merge puts two or more results together, but {len(results)} came: merge(first, second, ...).")
+        raise DomainError(f"merge puts two or more results together, got {len(results)}: merge(first, second, ...).")
     parts = sorted(results, key=lambda result: result.provenance.first_trajectory)
     for before, after in pairwise(parts):
         _check_follows(before, after)

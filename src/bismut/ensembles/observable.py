@@ -99,7 +99,7 @@ def with_time(function: Callable, *arguments, t) -> Any:
 def measure(function: Callable, scheme: Scheme, name: str, example: State) -> tuple[int, ...]:
     """The shape of an observable, tried on shapes so that mistakes show before the run."""
     if not callable(function):
-        raise ShapeError(f"observe[{name!r}] must be a function of a State or an observer, but {type(function).__name__} came.")
+        raise ShapeError(f"observe[{name!r}] must be a function of a State or an observer, got {type(function).__name__}.")
     return _SHAPES.get(key((function, scheme, example)), lambda: _tried(function, scheme, name, example))
 
 
@@ -115,7 +115,7 @@ def _tried(function: Callable, scheme: Scheme, name: str, example: State) -> tup
     except Exception as problem:
         raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {why(problem)}.") from problem
     if not hasattr(found, "shape") and not np.isscalar(found):
-        raise ShapeError(f"observe[{name!r}] must return one array, but it returned a {type(found).__name__}.")
+        raise ShapeError(f"observe[{name!r}] must return one array, got a {type(found).__name__}.")
     if np.issubdtype(np.dtype(getattr(found, "dtype", type(found))), np.complexfloating):
-        raise ShapeError(f"observe[{name!r}] must return real numbers, but complex ones came. Observe real and imaginary part.")
+        raise ShapeError(f"observe[{name!r}] must return real numbers, got complex ones. Observe real and imaginary part.")
     return tuple(np.shape(found))

@@ -26,7 +26,7 @@ def perform(
     """The result of a request, or with `dry_run` its plan; refused if it does not fit into memory. The rest is as for `carry_out`."""
     check_compiler()
     if executor is not None and not isinstance(executor, Executor):
-        raise DomainError(f"executor must be Threads(n), Processes(n) or Dask(cluster), but {executor!r} came.")
+        raise DomainError(f"executor must be Threads(n), Processes(n) or Dask(cluster), got {executor!r}.")
     needed = plan(asked)
     needed.check()
     if dry_run:

@@ -166,9 +166,9 @@ def request(
     every = count(every if every is not None else -(-steps // 100), "every")
     burn_in, first = count(burn_in, "burn_in", least=0), count(first_trajectory, "first_trajectory", least=0)
     if burn_in + steps >= 2**30:
-        raise DomainError(f"A run has at most 2³⁰ steps, but {burn_in + steps} came. Go on with simulate(scheme, continue_from=result, steps=...).")
+        raise DomainError(f"A run has at most 2³⁰ steps, got {burn_in + steps}. Go on with simulate(scheme, continue_from=result, steps=...).")
     if first + trajectories >= 2**63:
-        raise DomainError(f"Trajectory numbers are below 2⁶³, but {first + trajectories} came.")
+        raise DomainError(f"Trajectory numbers are below 2⁶³, got {first + trajectories}.")
     one_of(mode, MODES, "mode")
     one_of(on_failure, ("exclude", "raise"), "on_failure")
     path = chosen_path(seed, path, scheme, step=float(step), steps=done + burn_in + steps, trajectories=first + trajectories)
@@ -243,7 +243,7 @@ def _targets(until: Mapping[str, float] | None, watchers: tuple[tuple[str, Watch
         if name not in known:
             raise DomainError(f"until names {name!r}, which is not observed. {nearest(name, known)}")
         if not target > 0:
-            raise DomainError(f"until[{name!r}] must be a positive standard error, but {target} came.")
+            raise DomainError(f"until[{name!r}] must be a positive standard error, got {target}.")
         if not known[name].has_error:
             raise DomainError(
                 f"until names {name!r}, but {known[name]} has no standard error. A function of a State, time_average and Observer have one."
@@ -261,7 +261,7 @@ def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajecto
         return (start,), (trajectories,)
     batch = check_start(schemes[0], start, t0)
     if batch and batch != (trajectories,):
-        raise DomainError(f"start holds {batch} states, but trajectories = {trajectories} came. Give one start, or one for each trajectory.")
+        raise DomainError(f"start holds {batch} states, but trajectories = {trajectories}. Give one start, or one for each trajectory.")
     return tuple(started(variant, start) for variant in schemes) if axes else (start,), batch
 
 

@@ -185,7 +185,7 @@ def swept_values(request: Request) -> list[str]:
 
 
 def _final(request: Request, found: list[Variant]) -> State | None:
-    """The last states, trajectories behind the swept axes; where values ended with different numbers of them, filled up with what is no number."""
+    """The last states, trajectories behind the swept axes; where values ended with different numbers of them, filled up with NaN."""
     if not request.keep_final or not any(variant.finals for variant in found):
         return None
     like = next(variant.finals[0] for variant in found if variant.finals)

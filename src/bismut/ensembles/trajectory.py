@@ -100,7 +100,7 @@ def trajectory(
     check_time(t0)
     steps, every = count(steps, "steps"), count(every, "every")
     if steps % every:
-        raise DomainError(f"steps must be a multiple of every so that the last state is kept, but steps = {steps} and every = {every} came.")
+        raise DomainError(f"steps must be a multiple of every so that the last state is kept, got steps = {steps} and every = {every}.")
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=1 if traced(trajectory) else trajectory + 1)
     state = one_start(start, path, trajectory, check_start(scheme, start, t0))
     dtype = scheme.system.dtype

@@ -63,12 +63,12 @@ def read(arrays: Any, form: Form, known: Mapping[str, type]) -> Any:
     if isinstance(form, list) and len(form) == 2 and form[0] in _NUMBERS:
         return _NUMBERS[form[0]](form[1])
     if not isinstance(form, dict) or len(form) != 1:
-        raise StoreError(f"{str(form)[:100]} is no form of a stored tree.")
+        raise StoreError(f"{str(form)[:100]} is not a form of a stored tree.")
     ((kind, forms),) = form.items()
     if kind == "dict" and isinstance(forms, dict):
         return {name: read(_part(arrays, name), each, known) for name, each in forms.items()}
     if not isinstance(forms, list):
-        raise StoreError(f"{str(form)[:100]} is no form of a stored tree.")
+        raise StoreError(f"{str(form)[:100]} is not a form of a stored tree.")
     if kind in _PLAIN:
         return _PLAIN[kind](read(_part(arrays, str(i)), each, known) for i, each in enumerate(forms))
     names = _fields(known[kind]) if kind in known else None

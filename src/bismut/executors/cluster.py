@@ -97,7 +97,7 @@ class Dask:
         """So many processes with one thread each, which nobody else can reach."""
         name, _, number = where.partition(":")
         if name != "local" or not number.isdigit() or int(number) < 1:
-            raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, but {where!r} came.")
+            raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, got {where!r}.")
         import dask
 
         # Samples of the stack a hundred times a second cost some percent, and nobody looks at them here.
@@ -130,7 +130,7 @@ def check_address(address: str, insecure: bool) -> None:
     if parts.scheme in ("tls", "wss", "inproc", "ucxs") or insecure:
         return
     if not parts.scheme or not parts.hostname:
-        raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, but {address!r} came.")
+        raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, got {address!r}.")
     try:
         places = {entry[4][0] for entry in socket.getaddrinfo(parts.hostname, None)}
     except OSError as problem:

@@ -38,7 +38,7 @@ class Processes:
 
     def __init__(self, workers: int = 2, *, attempts: int = ATTEMPTS, patience: float = PATIENCE):
         if workers < 1 or attempts < 1 or not patience > 0:
-            raise DomainError(f"Processes needs workers ≥ 1, attempts ≥ 1 and patience > 0, but {workers}, {attempts} and {patience} came.")
+            raise DomainError(f"Processes needs workers ≥ 1, attempts ≥ 1 and patience > 0, got {workers}, {attempts} and {patience}.")
         self.workers, self.attempts, self.patience = workers, attempts, patience
         self._pool = _Pool(workers)
         self._finalizer = weakref.finalize(self, self._pool.close)

@@ -55,7 +55,7 @@ class Figure:
     def save(self, data: Any, folder: Path, form: str = "png", dark: bool = False) -> Files:
         """Write picture, data (CSV) and caption with table (text) into a folder; on paper or in the dark."""
         if form not in FORMATS:
-            raise DomainError(f"A figure is written as one of {', '.join(FORMATS)}, but {form!r} came.")
+            raise DomainError(f"A figure is written as one of {', '.join(FORMATS)}, got {form!r}.")
         from bismut.figures.style import styled
 
         folder.mkdir(parents=True, exist_ok=True)

@@ -93,7 +93,7 @@ class Finding:
         return f"{self.mark} {self.law:<28} {self.number:>10}   {self.words}"
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data; what is no number is null."""
+        """Plain data; NaN is null."""
         return {name: plain(value) for name, value in {**asdict(self), "verdict": self.verdict.value}.items()}
 
 

@@ -58,7 +58,7 @@ def hand_written(step: Callable, on: System | Space, *, channels: int = 0, claim
     if isinstance(on, Space):
         on = System(on, None, channels=channels)
     if not isinstance(on, System):
-        raise BismutError(f"verify_step needs a space such as bm.SO3() or a system, but {type(on).__name__} came.")
+        raise BismutError(f"verify_step needs a space such as bm.SO3() or a system, got {type(on).__name__}.")
     function = law("step", step, ("q", "p", "h", "dW"))
     assert function is not None
     scheme = HandWritten(on, function, claims, channels, name or getattr(step, "__name__", "step").replace("<lambda>", "step"))
@@ -69,7 +69,7 @@ def hand_written(step: Callable, on: System | Space, *, channels: int = 0, claim
     except Exception as problem:
         raise ShapeError(f"step(q, p, h, dW) fails on {on.space} with {channels} channels: {why(problem)}.") from problem
     if not isinstance(made, tuple) or len(made) != 2 or (shapes(made[0]), shapes(made[1])) != (shapes(q), shapes(p)):
-        raise ShapeError(f"step(q, p, h, dW) must return (q, p) with the shapes it was given, {shapes(q)} and {shapes(p)}, but {shapes(made)} came.")
+        raise ShapeError(f"step(q, p, h, dW) must return (q, p) with the shapes it was given, {shapes(q)} and {shapes(p)}, got {shapes(made)}.")
     return scheme
 
 

@@ -131,7 +131,7 @@ def _surface(system: System, q: Point, place: Point) -> Point:
 
 
 def breaking(system: System, generators: tuple[Generator, ...], near: Near) -> Breaking:
-    """What a symmetry changes, at its worst place; not a number if nothing is finite anywhere."""
+    """What a symmetry changes, at its worst place; NaN if nothing is finite anywhere."""
     if system.in_phase_space:
         return _breaking_in_phase_space(system, generators, near)
 

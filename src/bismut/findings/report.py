@@ -156,7 +156,7 @@ class Report:
         """A report as `as_json` wrote it."""
         given = json.loads(text) if isinstance(text, str) else text
         if str(given.get("schema", "")).split("/")[0] != SCHEMA.split("/", maxsplit=1)[0]:
-            raise BismutError(f"A certificate with schema {SCHEMA} was wanted, but {given.get('schema')!r} came.")
+            raise BismutError(f"Expected a certificate with schema {SCHEMA}, got {given.get('schema')!r}.")
         return cls(
             subject=given["subject"],
             step=given["step"],

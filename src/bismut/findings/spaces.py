@@ -38,7 +38,7 @@ def check_space(space: Any, *, seed: int = 0) -> Report:
     Returns a report as `verify` does: print it, ask `report.ok`, or take one finding, `report["velocity comes back"].measured`.
     """
     if not isinstance(space, Space):
-        raise ShapeError(f"check_space needs a configuration space such as SO3() or a class derived from bm.Space, but {type(space).__name__} came.")
+        raise ShapeError(f"check_space needs a configuration space such as SO3() or a class derived from bm.Space, got {type(space).__name__}.")
     eps = float(np.finfo(np.float64 if jax.config.read("jax_enable_x64") else np.float32).eps)
     points, *velocities = _samples(space, seed)
     findings = [_valued(space)]

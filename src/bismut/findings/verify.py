@@ -113,5 +113,5 @@ def seconds_of(budget: int | float | str) -> float:
     except ValueError:
         value = -1.0
     if value < 0:
-        raise DomainError(f'budget must be seconds such as 30, or "30s", "2m", "1h", but {budget!r} came.')
+        raise DomainError(f'budget must be seconds such as 30, or "30s", "2m", "1h", got {budget!r}.')
     return value

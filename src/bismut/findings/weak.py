@@ -38,7 +38,7 @@ def places(d: int) -> tuple[np.ndarray, np.ndarray]:
 
 @compiled
 def _advance(scheme: Scheme, states: State, h, dW: Float[Array, "n m"], t) -> State:
-    """One step of many states, each with increments of its own; not a number where it was not solved."""
+    """One step of many states, each with increments of its own; NaN where it was not solved."""
     bare = lambda state: State(state.q, state.p)
     return jax.vmap(lambda state, increments: bare(kernel.one_step(scheme, state, h, increments, t)))(states, dW)
 

@@ -72,7 +72,7 @@ class Flow(Scheme):
 @singledispatch
 def flow(scheme) -> Advances:
     """The flow of a scheme."""
-    raise BismutError(f"A scheme such as VariationalEuler(system) was wanted, but {type(scheme).__name__} came.")
+    raise BismutError(f"Expected a scheme such as VariationalEuler(system), got {type(scheme).__name__}.")
 
 
 @flow.register

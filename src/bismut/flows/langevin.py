@@ -67,9 +67,9 @@ class Langevin(Flow):
         retraction: str | None = None,
     ):
         if not isinstance(system, System):
-            raise BismutError(f"Langevin needs a System, but {type(system).__name__} came.")
+            raise BismutError(f"Langevin needs a System, got {type(system).__name__}.")
         if not isinstance(splitting, Splitting):
-            raise BismutError(f"splitting must be BAOAB, ABOBA, OBABO, GLA(action) or Metropolised(action), but {splitting!r} came.")
+            raise BismutError(f"splitting must be BAOAB, ABOBA, OBABO, GLA(action) or Metropolised(action), got {splitting!r}.")
         check_quadratic(system, "A heat bath")
         if system.dissipation is not None:
             raise BismutError("This system has its own dissipation already (thermalize). Give Langevin the system from before.")
@@ -220,7 +220,9 @@ class Langevin(Flow):
         if not isinstance(scheme, Action):
             raise BismutError(f"{self.splitting} needs an action such as bm.Verlet, but it made a {type(scheme).__name__}.")
         if self.retraction is not None and scheme.space != self.space:
-            raise BismutError(f"retraction={self.retraction!r} came, but {scheme.title} moves on {scheme.space}. Leave one of the two away.")
+            raise BismutError(
+                f"retraction={self.retraction!r} does not belong to {scheme.title}, which moves on {scheme.space}. Leave one of the two out."
+            )
         return scheme
 
     @compiled

@@ -64,7 +64,7 @@ class Metropolised(Splitting):
         state, first = pieces.bath(state, 0.5 * h, z[0], t)
         tried, solve, good = attempt(pieces, self.action, state, h, dW, t)
         rise = pieces.energy(tried, t) - pieces.energy(state, t)
-        good = good & (rise <= pieces.kT(t) * 0.5 * (extra @ extra))  # false for a rise that is not a number
+        good = good & (rise <= pieces.kT(t) * 0.5 * (extra @ extra))  # false for a rise that is NaN
         refused = State(state.q, scale(-1.0, state.p), state.ledger)
         state = jax.tree.map(lambda new, old: jnp.where(good, new, old), tried, refused)
         work = pieces.work_of_time(state, h, t)
@@ -114,7 +114,7 @@ def check_reversible(pieces: Langevin, action: Callable[[System], Action]) -> No
     """Acceptance gives the Gibbs measure only for a step that, turned around, leads back, and with noise that friction balances."""
     system = pieces.moving
     if system.channels:
-        raise BismutError("A Metropolised step cannot have noise that no friction balances. Leave friction= away to balance the system's γ_i.")
+        raise BismutError("A Metropolised step cannot have noise that no friction balances. Leave friction= out to balance the system's γ_i.")
     if pieces.temperature.zero:
         raise DomainError("temperature must be positive for a Metropolised step.")
     if system.forced:

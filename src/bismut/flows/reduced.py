@@ -34,7 +34,7 @@ class Reduced(Flow):
 
     def __init__(self, of: Any):
         if not isinstance(of, Scheme):
-            raise BismutError(f"Reduced needs a scheme such as VariationalEuler(system), but {type(of).__name__} came.")
+            raise BismutError(f"Reduced needs a scheme such as VariationalEuler(system), got {type(of).__name__}.")
         if not isinstance(of.space, Group):
             raise BismutError(f"Only on a group does momentum move by itself, but {of.space} is none.")
         self.system, self.of = of.system, of

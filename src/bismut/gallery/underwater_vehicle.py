@@ -39,7 +39,7 @@ def ellipsoid(axes: Any, mass: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Moments J and masses M of a neutrally buoyant ellipsoid together with the fluid it moves."""
     a = np.asarray(axes, float)
     if a.shape != (3,) or not (np.isfinite(a).all() and (a > 0).all() and np.isfinite(mass) and mass > 0):
-        raise DomainError(f"An ellipsoid has three positive semi-axes and a positive mass, but axes {axes} and mass {mass} came.")
+        raise DomainError(f"An ellipsoid has three positive semi-axes and a positive mass, got axes {axes} and mass {mass}.")
     alpha, square = lamb_integrals(a), a**2
     J = np.empty(3)
     for i in range(3):

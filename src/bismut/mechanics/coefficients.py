@@ -29,7 +29,7 @@ def coefficients(space: Space, given: Any, name: str, dtype, *, positive: bool) 
     leaves = jax.tree.leaves(jax.eval_shape(space.zero))
     parts = list(given) if isinstance(given, tuple | list) and len(leaves) > 1 else [given] * len(leaves)
     if len(parts) != len(leaves):
-        raise ShapeError(f"{name} must have {len(leaves)} entries on {space}, but {len(parts)} came.")
+        raise ShapeError(f"{name} must have {len(leaves)} entries on {space}, got {len(parts)}.")
     return [_one(part, leaf.shape, name, dtype, positive) for part, leaf in zip(parts, leaves, strict=True)]
 
 
@@ -48,14 +48,14 @@ def _one(part, shape, name: str, dtype, positive: bool) -> Coefficient:
 def check(value: np.ndarray, matrix: bool, name: str, positive: bool) -> None:
     """Refuse numbers that are not finite, matrices that are not symmetric, and what has the wrong sign."""
     if not np.isfinite(value).all():
-        raise DomainError(f"{name} must be finite, but {value} came.")
+        raise DomainError(f"{name} must be finite, got {value}.")
     smallest = np.linalg.eigvalsh(value).min() if matrix else value.min()
     largest = np.abs(value).max()
     wrong = smallest <= 0 if positive else smallest < -1e-12 * largest
     if wrong or (matrix and not np.allclose(value, np.swapaxes(value, -1, -2))):
         wanted = "positive" if positive else "positive or zero"
         wanted += " definite and symmetric" if matrix and positive else "; a matrix must be symmetric and positive semidefinite" if matrix else ""
-        raise DomainError(f"{name} must be {wanted}, but {value.tolist()} came{f', with smallest eigenvalue {smallest:.3g}' if matrix else ''}.")
+        raise DomainError(f"{name} must be {wanted}, got {value.tolist()}{f', with smallest eigenvalue {smallest:.3g}' if matrix else ''}.")
 
 
 def _fits(shape: tuple[int, ...], into: tuple[int, ...]) -> bool:

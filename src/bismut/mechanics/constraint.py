@@ -131,7 +131,7 @@ def check_start(system: System, state: State, batch: tuple[int, ...], t=0.0) -> 
 
 
 def touches(system: System) -> Touches:
-    """Which components of a velocity each constraint feels: those that, replaced by 'not a number', make it one.
+    """Which components of a velocity each constraint feels: those that, replaced by NaN, make it NaN.
 
     Where parameters are traced, other numbers stand in for them; where the constraint closes over something traced, it may feel everything.
     """
@@ -150,7 +150,7 @@ def _felt(system: System) -> np.ndarray | None:
     somewhere = space.move(space.origin(system.dtype), space.unflatten(0.3 * jax.random.normal(key, (space.dim,), system.dtype)))
     poisoned = jax.vmap(lambda c: system.constraint(space.nudge(somewhere, space.unflatten(jnp.where(jnp.arange(space.dim) == c, jnp.nan, 0.0)))))
     missing, slope = jax.jit(lambda: (jnp.isnan(poisoned(jnp.arange(space.dim))).T, jacobian(system, somewhere)))()
-    # A comparison with 'not a number' can hide a branch, so a derivative that is not zero counts as well.
+    # A comparison with NaN can hide a branch, so a derivative that is not zero counts as well.
     return None if traced(missing, slope) else np.asarray(missing) | (np.asarray(slope) != 0)
 
 

@@ -37,7 +37,7 @@ def bracket(space: Space, f: Function, g: Function, q: Point, p: Velocity) -> Fl
 
 
 def of_velocity(system: System, q: Point, v: Velocity, t) -> Velocity:
-    """p with ∂H/∂p (q, p) = v; not a number where there is none, as for an H that is linear in p."""
+    """p with ∂H/∂p (q, p) = v; NaN where there is none, as for an H that is linear in p."""
     space, target = system.space, system.space.flatten(v)
     residual = lambda x: space.flatten(system.velocity(q, space.unflatten(x), t)) - target
     root = newton.solve(residual, jnp.zeros_like(target), newton.dense(target.shape[0]), linear=False, floor=1e-30)

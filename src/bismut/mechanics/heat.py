@@ -35,9 +35,9 @@ class Temperature(eqx.Module):
             return
         if not isinstance(given, Tracer):
             if np.shape(given) != ():
-                raise ShapeError(f"temperature must be one number kT or a function of t, but shape {np.shape(given)} came.")
+                raise ShapeError(f"temperature must be one number kT or a function of t, got shape {np.shape(given)}.")
             if not np.isfinite(given) or given < 0:
-                raise DomainError(f"temperature must be a finite kT ≥ 0, but {given} came.")
+                raise DomainError(f"temperature must be a finite kT ≥ 0, got {given}.")
         self.value, self.function = jnp.asarray(given, dtype), None
 
     def __call__(self, t, parameters) -> Float[Array, ""]:
@@ -76,7 +76,7 @@ def thermalize(system: System, temperature: Any) -> System:
     temperature  kT, a number or a function of t, and of parameters if it names them
     """
     if not isinstance(system, System):
-        raise BismutError(f"thermalize needs a System, but {type(system).__name__} came.")
+        raise BismutError(f"thermalize needs a System, got {type(system).__name__}.")
     check_quadratic(system, "thermalize")
     kT = Temperature(temperature, system.dtype)
     if kT.zero:

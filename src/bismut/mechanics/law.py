@@ -35,7 +35,7 @@ def law(name: str, function: Callable | None, arguments: tuple[str, ...]) -> Law
     if function is None:
         return None
     if not callable(function):
-        raise ShapeError(f"{name} must be a function of ({', '.join(arguments)}), but {type(function).__name__} came.")
+        raise ShapeError(f"{name} must be a function of ({', '.join(arguments)}), got {type(function).__name__}.")
     try:
         signature = inspect.signature(function)
     except ValueError:  # a built-in without a signature takes what it takes
@@ -45,6 +45,6 @@ def law(name: str, function: Callable | None, arguments: tuple[str, ...]) -> Law
         signature.bind(*arguments, **dict.fromkeys(wants))
     except TypeError as problem:
         raise ShapeError(
-            f"{name} must be a function of ({', '.join(arguments)}), and may also name t and parameters, but {signature} came: {problem}."
+            f"{name} must be a function of ({', '.join(arguments)}), and may also name t and parameters, got {signature}: {problem}."
         ) from None
     return Law(name, function, wants)

@@ -108,15 +108,15 @@ class _Difference:
 
 
 def _check_matrix(space: Space, mass: Law, parameters: Any, dtype) -> None:
-    """Refuse a mass(q) that fails or is no matrix."""
+    """Refuse a mass(q) that fails or is not a matrix."""
     n, one = sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(space.zero))), jnp.ones((), dtype)
     try:
         found = jax.eval_shape(lambda q: mass(q, t=one, parameters=parameters), space.origin(dtype))
     except Exception as problem:
         raise ShapeError(f"mass(q) fails on {space}: {why(problem)}.") from problem
     if getattr(found, "shape", None) != (n, n):
-        came = f"shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
-        raise ShapeError(f"mass(q) must return the matrix ({n}, {n}) of the kinetic energy on {space}, but it returned {came}.")
+        got = f"shape {found.shape}" if hasattr(found, "shape") else f"a {type(found).__name__}"
+        raise ShapeError(f"mass(q) must return the matrix ({n}, {n}) of the kinetic energy on {space}, got {got}.")
 
 
 def _masses(space: Space, mass, dtype) -> tuple[list, tuple[int, ...]]:

@@ -109,7 +109,7 @@ def _iterate(f, x, layout, floor):
         shorter = layout.size(after)
         # A singular Jacobian gives an infinite correction, which is not small beside an infinite x.
         done = (shorter <= jnp.maximum(tolerance * layout.size(trial + after), floor)) & jnp.isfinite(shorter)
-        good = done | (shorter < size)  # false for a correction that is not a number
+        good = done | (shorter < size)  # false for a correction that is NaN
         kept = [jnp.where(good, new, old) for new, old in ((trial, x), (after, d), (shorter, size), (1.0, 0.5 * length))]
         return *kept, iterations + 1, done
 

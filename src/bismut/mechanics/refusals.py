@@ -1,4 +1,4 @@
-"""Wrong systems, refused before anything runs: what was wanted, what came, what to do."""
+"""Wrong systems, refused before anything runs: what was expected, what was given, what to do."""
 
 from __future__ import annotations
 
@@ -30,12 +30,10 @@ def count(system: System, name: str, function: Law | None, without: int, wanted:
     shape = _shape_of(system, function, jax.eval_shape(lambda: system.space.origin(system.dtype)))
     if isinstance(shape, tuple) and len(shape) == 1 and (wanted is None or shape == (wanted,)):
         return shape[0]
-    came = f"shape {shape}" if isinstance(shape, tuple) else shape
+    got = f"shape {shape}" if isinstance(shape, tuple) else shape
     size = "(m,)" if wanted is None else f"({wanted},)"
     what, letter = ("Wiener process", "γ") if name == "noise" else ("constraint", "g")
-    raise ShapeError(
-        f"{name} must return one array {size}, one value {letter}_i(q) per {what}, but it returned {came}. Write jnp.array([{letter}_1, ...])."
-    )
+    raise ShapeError(f"{name} must return one array {size}, one value {letter}_i(q) per {what}, got {got}. Write jnp.array([{letter}_1, ...]).")
 
 
 def count_forces(system: System) -> int:
@@ -51,7 +49,7 @@ def count_forces(system: System) -> int:
         wanted = jax.tree.map(lambda leaf: ("m", *leaf.shape), want)
         raise ShapeError(
             f"random_force must return covectors shaped like a velocity with one more axis in front, one per Wiener process, {wanted}, "
-            f"but {shapes(got)} came. Write jnp.stack([F_1, F_2, ...])."
+            f"got {shapes(got)}. Write jnp.stack([F_1, F_2, ...])."
         )
     return m
 
@@ -60,21 +58,19 @@ def count_hamiltonians(system: System) -> int:
     """How many noise Hamiltonians there are."""
     q, p = system.space.origin(system.dtype), system.space.zero(system.dtype)
     if system._hamiltonian is not None and system._lagrangian is not None:
-        raise BismutError("A system moves by a Lagrangian or by a Hamiltonian, but both came. Leave one of them away.")
+        raise BismutError("A system moves by a Lagrangian or by a Hamiltonian, not by both: give one of them.")
     if system._hamiltonian is not None:
         shape = _shape_of(system, system._hamiltonian, q, p)
         if shape != ():
-            came = f"shape {shape}" if isinstance(shape, tuple) else shape
-            raise ShapeError(f"hamiltonian must return one number, but it returned {came}. Sum over components: p @ p, jnp.sum(...).")
+            got = f"shape {shape}" if isinstance(shape, tuple) else shape
+            raise ShapeError(f"hamiltonian must return one number, got {got}. Sum over components: p @ p, jnp.sum(...).")
     if system._noise_hamiltonian is None:
         return 0
     shape = _shape_of(system, system._noise_hamiltonian, q, p)
     if isinstance(shape, tuple) and len(shape) == 1:
         return shape[0]
-    came = f"shape {shape}" if isinstance(shape, tuple) else shape
-    raise ShapeError(
-        f"noise_hamiltonian must return one array (m,), one value H_j(q, p) per Wiener process, but it returned {came}. Write jnp.array([H_1, ...])."
-    )
+    got = f"shape {shape}" if isinstance(shape, tuple) else shape
+    raise ShapeError(f"noise_hamiltonian must return one array (m,), one value H_j(q, p) per Wiener process, got {got}. Write jnp.array([H_1, ...]).")
 
 
 def _returned(system: System, function: Law, *arguments):
@@ -102,14 +98,14 @@ def check(system: System) -> None:
             continue
         shape = _shape_of(system, function, *arguments)
         if shape != ():
-            came = f"shape {shape}" if isinstance(shape, tuple) else shape
-            raise ShapeError(f"{function.name} must return one number, but it returned {came}. Sum over components: v @ v, jnp.sum(...).")
+            got = f"shape {shape}" if isinstance(shape, tuple) else shape
+            raise ShapeError(f"{function.name} must return one number, got {got}. Sum over components: v @ v, jnp.sum(...).")
     _check_forces(system, q, v)
     if system.constraints >= system.space.dim:
         raise BismutError(f"{system.constraints} constraints leave nothing to move on {system.space}, which has {system.space.dim} dimensions.")
     for name, symmetry in system._symmetries:
         if not isinstance(symmetry, Symmetry):
-            raise ShapeError(f"symmetries[{name!r}] must be a symmetry such as left_rotation((0, 0, 1)), but {type(symmetry).__name__} came.")
+            raise ShapeError(f"symmetries[{name!r}] must be a symmetry such as left_rotation((0, 0, 1)), got {type(symmetry).__name__}.")
         for generator in symmetry.generators:
             _check_generator(system, name, generator, q, v)
     if system._cells is not None and system._potential is None:
@@ -122,13 +118,13 @@ def _check_forces(system: System, q: Point, v: Velocity) -> None:
     if system.in_phase_space and (system.forced or system.constraints):
         raise BismutError(
             "Forces and constraints are placed by actions, which know a velocity; a Hamiltonian in place of L, or noise that sees the momentum, "
-            "stands without them. Give L and noise(q), or leave them away."
+            "stands without them. Give L and noise(q), or leave them out."
         )
     if system._force is not None:
         _shape_of(system, system._force, q, v)
         got, want = (jax.tree.map(jnp.shape, tree) for tree in (jax.eval_shape(system.force, q, v), v))
         if got != want:
-            raise ShapeError(f"force must return a covector shaped like a velocity {want}, but {got} came.")
+            raise ShapeError(f"force must return a covector shaped like a velocity {want}, got {got}.")
 
 
 def _check_generator(system: System, name: str, generator: Callable, q: Point, v: Velocity):
@@ -140,7 +136,7 @@ def _check_generator(system: System, name: str, generator: Callable, q: Point, v
         raise ShapeError(f"symmetries[{name!r}] does not act on {system.space}: {problem}") from problem
     shapes = [jax.tree.map(jnp.shape, tree) for tree in (got, v)]
     if shapes[0] != shapes[1]:
-        raise ShapeError(f"symmetries[{name!r}] must move a point of {system.space} with a velocity of shape {shapes[1]}, but {shapes[0]} came.")
+        raise ShapeError(f"symmetries[{name!r}] must move a point of {system.space} with a velocity of shape {shapes[1]}, got {shapes[0]}.")
 
 
 def _check_regular(system: System) -> None:

@@ -139,7 +139,7 @@ class Scheme(eqx.Module):
         given = {"velocity": velocity, "momentum": momentum, "temperature": temperature}
         chosen = [name for name, value in given.items() if value is not None]
         if len(chosen) != 1:
-            raise BismutError(f"start needs one of velocity=, momentum=, temperature=, but {' and '.join(chosen) or 'none'} came.")
+            raise BismutError(f"start needs one of velocity=, momentum=, temperature=, got {' and '.join(chosen) or 'none'}.")
         dtype = self.system.dtype
         like_q, like_v = jax.eval_shape(lambda: (self.space.origin(dtype), self.space.zero(dtype)))
         q = _arranged(q, like_q)
@@ -222,7 +222,7 @@ class Maxwell(eqx.Module):
 
     def __init__(self, system: System, q: Point, temperature, ledger: bool = False):
         if np.shape(temperature) != () or (not traced(temperature) and not 0 < temperature < np.inf):
-            raise DomainError(f"temperature must be positive and finite, one number kT, but {temperature} came.")
+            raise DomainError(f"temperature must be positive and finite, one number kT, got {temperature}.")
         if not system.quadratic:
             raise BismutError("Maxwell momenta need a kinetic energy that is quadratic in the velocity. Give momentum= instead.")
         if system.moving_constraint:

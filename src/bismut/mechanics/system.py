@@ -4,7 +4,7 @@
     S = ∫ ⟨p, dq⟩ − H(q, p) dt + Σ γ_i(q) ∘ dW_i − Σ H_j(q, p) ∘ dW_j          where noise sees the momentum, or H is given instead of L
 
 A space, a Lagrangian, stochastic potentials and perhaps forces, steady and random, and constraints g(q) = 0; energy, momentum, the Legendre transform
-both ways and the momentum maps of its symmetries are derived. Wrong shapes, a Lagrangian that is not a number and a degenerate one are refused here,
+both ways and the momentum maps of its symmetries are derived. Wrong shapes, a Lagrangian that is NaN and a degenerate one are refused here,
 before anything runs.
 """
 
@@ -97,7 +97,7 @@ class System(eqx.Module):
         precision: str = "float64",
     ):
         if not isinstance(space, Space):
-            raise ShapeError(f"space must be a configuration space such as SO3() or Euclidean(2), but {type(space).__name__} came.")
+            raise ShapeError(f"space must be a configuration space such as SO3() or Euclidean(2), got {type(space).__name__}.")
         dtype = real_type(precision)
         self.space = space
         self.precision = precision
@@ -239,7 +239,7 @@ class System(eqx.Module):
         return jax.grad(lambda w: self.lagrangian(q, w, t))(v)
 
     def velocity(self, q: Point, p: Velocity, t=0.0) -> Velocity:
-        """v with ∂L/∂v (q, v) = p, or ∂H/∂p; not a number where there is none."""
+        """v with ∂L/∂v (q, v) = p, or ∂H/∂p; NaN where there is none."""
         if self._hamiltonian is not None:
             return jax.grad(lambda p: self.hamiltonian(q, p, t))(p)
         if self.falls_apart:
@@ -357,7 +357,7 @@ class System(eqx.Module):
         """The same system with other numbers; nothing is compiled again."""
         new = cast(parameters, self.dtype)
         if jax.tree.structure(new) != jax.tree.structure(self.parameters):
-            raise ShapeError(f"The parameters must keep their structure {jax.tree.structure(self.parameters)}, but {jax.tree.structure(new)} came.")
+            raise ShapeError(f"The parameters must keep their structure {jax.tree.structure(self.parameters)}, got {jax.tree.structure(new)}.")
         return self._changed(parameters=new)
 
     def without_kinetic_energy(self) -> System:

@@ -37,9 +37,9 @@ class FractionalBrownian(Path):
 
     def __init__(self, seed: Any = 0, *, hurst: float, steps: int):
         if not 0.5 < hurst < 1:
-            raise DomainError(f"hurst must lie between ½ and 1, but {hurst!r} came. H = ½ is Wiener(seed); rougher paths need another calculus.")
+            raise DomainError(f"hurst must lie between ½ and 1, got {hurst!r}. H = ½ is Wiener(seed); rougher paths need another calculus.")
         if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or not 2 <= steps <= _MOST:
-            raise DomainError(f"steps must be a whole number from 2 to {_MOST}, but {steps!r} came.")
+            raise DomainError(f"steps must be a whole number from 2 to {_MOST}, got {steps!r}.")
         self.noise, self.hurst = Wiener(seed), float(hurst)
         lag = np.minimum(np.arange(2 * steps), 2 * steps - np.arange(2 * steps)).astype(float)
         covariance = 0.5 * ((lag + 1) ** (2 * hurst) - 2 * lag ** (2 * hurst) + np.abs(lag - 1) ** (2 * hurst))

@@ -42,7 +42,7 @@ class Jumps(Path):
     def __init__(self, seed: Any = 0, *, rate: Any, size: Any = 1.0, spread: Any = 0.0):
         for name, value, least in (("rate", rate, 0.0), ("size", size, -np.inf), ("spread", spread, 0.0)):
             if not traced(value) and (np.shape(value) != () or not np.isfinite(value) or not value >= least):
-                raise DomainError(f"{name} must be one finite number{'' if least < 0 else ' ≥ 0'}, but {value!r} came.")
+                raise DomainError(f"{name} must be one finite number{'' if least < 0 else ' ≥ 0'}, got {value!r}.")
         self.noise = Wiener(seed)
         self.rate, self.size, self.spread = (jnp.asarray(value, float) for value in (rate, size, spread))
 

@@ -40,7 +40,7 @@ class OrnsteinUhlenbeck(Path):
 
     def __init__(self, seed: Any = 0, *, correlation_time: Any):
         if not traced(correlation_time) and (np.shape(correlation_time) != () or not 0 < correlation_time < np.inf):
-            raise DomainError(f"correlation_time must be one positive number, but {correlation_time!r} came. Without memory take Wiener(seed).")
+            raise DomainError(f"correlation_time must be one positive number, got {correlation_time!r}. Without memory take Wiener(seed).")
         self.noise = Wiener(seed)
         self.correlation_time = jnp.asarray(correlation_time, float)
 

@@ -143,12 +143,12 @@ class Shifted(Path):
 
 def check_shift(steps: Any) -> None:
     if not whole_number(steps):
-        raise DomainError(f"A path is shifted by a whole number of steps, but {steps!r} came.")
+        raise DomainError(f"A path is shifted by a whole number of steps, got {steps!r}.")
 
 
 def check_seed(seed: Any) -> None:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
-        raise DomainError(f"seed must be a whole number from 0 to 2⁶⁴ − 1, but {seed!r} came.")
+        raise DomainError(f"seed must be a whole number from 0 to 2⁶⁴ − 1, got {seed!r}.")
 
 
 @eqx.filter_jit

@@ -31,7 +31,7 @@ class Recorded(Path):
     def __init__(self, increments: Any, *, step: float | None = None, seed: Any = 0):
         data = increments if traced(increments) else np.asarray(increments)
         if data.ndim not in (2, 3) or 0 in data.shape[:-1]:
-            raise ShapeError(f"Recorded increments have shape (steps, channels) or (trajectories, steps, channels), but {data.shape} came.")
+            raise ShapeError(f"Recorded increments have shape (steps, channels) or (trajectories, steps, channels), got {data.shape}.")
         if not traced(data) and not np.isfinite(data.astype(float)).all():
             raise DomainError("Recorded increments must be finite. Fill gaps before, say by interpolating the path.")
         self.data = jnp.asarray(data[None] if data.ndim == 2 else data, float)

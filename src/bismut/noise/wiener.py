@@ -49,7 +49,7 @@ class Wiener(Path):
     def __init__(self, seed: Any = 0, *, substeps: Any = 1, bounded: bool = False):
         check_seed(seed)
         if isinstance(substeps, bool) or not isinstance(substeps, int) or substeps < 1:
-            raise DomainError(f"substeps must be a whole number ≥ 1, but {substeps!r} came.")
+            raise DomainError(f"substeps must be a whole number ≥ 1, got {substeps!r}.")
         self.seed = words(int(seed))
         self.offset = words(0)
         self.substeps = substeps

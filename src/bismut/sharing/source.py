@@ -76,7 +76,7 @@ def shared(what: Result | Trajectory | str | Path, system: System | Scheme | Non
             bodies = inventory(what.request.scheme.system)
         return Shared(_tree(_of_result(what)), bodies, asdict(what.provenance))
     if not isinstance(what, str | Path):
-        raise BismutError(f"A result, a trajectory or the folder of a run was wanted, but {type(what).__name__} came.")
+        raise BismutError(f"Expected a result, a trajectory or the folder of a run, got {type(what).__name__}.")
     found = read_run(what)
     if bodies is None and (data := found.provenance.get("bodies")):
         bodies = Inventory.of_data(data)
@@ -104,7 +104,7 @@ def frames(
         raise BismutError(f"Trajectory {trajectory} was not kept. Kept: {', '.join(map(str, numbers[:20]))}.")
     names = tuple(species) if species is not None else species_of(bodies)
     if len(names) != bodies.bodies:
-        raise BismutError(f"species names each body, but {len(names)} came for {bodies.bodies}.")
+        raise BismutError(f"species names each body, got {len(names)} for {bodies.bodies}.")
     chosen = [trajectory] if trajectory is not None else numbers if every or name != FINAL else numbers[:1]
     return {int(number): _frames(source, data.isel(trajectory=numbers.index(number)), names, box) for number in chosen}
 

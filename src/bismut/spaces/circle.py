@@ -53,7 +53,7 @@ class Torus(_Angles):
 
     def __post_init__(self):
         if self.n < 1:
-            raise DomainError(f"Torus(n) needs n ≥ 1, but n = {self.n} came.")
+            raise DomainError(f"Torus(n) needs n ≥ 1, got n = {self.n}.")
 
     def origin(self, dtype: Any = float):
         return jnp.zeros(self.n, dtype)

@@ -72,7 +72,7 @@ class Euclidean(Flat):
 
     def __post_init__(self):
         if self.n < 1:
-            raise DomainError(f"Euclidean(n) needs n ≥ 1, but n = {self.n} came.")
+            raise DomainError(f"Euclidean(n) needs n ≥ 1, got n = {self.n}.")
 
     def origin(self, dtype: Any = float):
         return jnp.zeros(self.n, dtype)

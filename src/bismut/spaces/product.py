@@ -92,7 +92,7 @@ class Product(Space):
 
     def check(self, q, name="q"):
         if not isinstance(q, tuple | list) or len(q) != len(self.factors):
-            raise ShapeError(f"{name} must be a tuple of {len(self.factors)} points on {self}, but {_kind(q)} came.")
+            raise ShapeError(f"{name} must be a tuple of {len(self.factors)} points on {self}, got {_kind(q)}.")
         batches = [factor.check(part, f"{name}[{i}]") for i, (factor, part) in enumerate(zip(self.factors, q, strict=True))]
         if len(set(batches)) > 1:
             raise ShapeError(f"The parts of {name} have different leading axes: {batches}.")
@@ -118,7 +118,7 @@ class Power(Space):
 
     def __post_init__(self):
         if not isinstance(self.count, int) or self.count < 1:
-            raise DomainError(f"A power of a space needs a whole exponent ≥ 1, but {self.count!r} came.")
+            raise DomainError(f"A power of a space needs a whole exponent ≥ 1, got {self.count!r}.")
 
     def using(self, retraction):
         return replace(self, base=self.base.using(retraction))

@@ -337,5 +337,5 @@ def _orthogonality(q: np.ndarray) -> float:
 def _euler_axes(axes) -> tuple[int, int, int]:
     i, j, k = axes
     if not {i, j, k} <= {0, 1, 2} or j in (i, k):
-        raise DomainError(f"axes must be three of 0, 1, 2 with neighbours different, such as (2, 1, 0) or (2, 0, 2), but {tuple(axes)} came.")
+        raise DomainError(f"axes must be three of 0, 1, 2 with neighbours different, such as (2, 1, 0) or (2, 0, 2), got {tuple(axes)}.")
     return i, j, k

@@ -106,7 +106,7 @@ class Space:
 
     def using(self, retraction: str) -> Space:
         """The same space with another retraction, where there is a choice."""
-        raise DomainError(f"{self} has one way to move and no retraction {retraction!r}. Leave retraction= away.")
+        raise DomainError(f"{self} has one way to move and no retraction {retraction!r}. Leave retraction= out.")
 
     def ends(self, q0: Point, q1: Point, x: Velocity, a: Velocity) -> tuple[Velocity, Velocity]:
         """Covectors felt at both ends by a covector a on the displacement x = q1 ⊖ q0.

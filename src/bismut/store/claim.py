@@ -49,7 +49,7 @@ def claim(
     path = Path(path)
     path = path if path.name or not resume else path.resolve()  # "." is a folder to go on with
     if not path.name:
-        raise StoreError(f"{str(path)!r} is no name of a folder to make. Choose one.")
+        raise StoreError(f"{str(path)!r} is not a name for a new folder. Choose one.")
     with told(path, "claimed"):
         path.parent.mkdir(parents=True, exist_ok=True)
         _bring_back(path)

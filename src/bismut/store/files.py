@@ -100,7 +100,7 @@ def check_inside(root: Path, relative: str) -> None:
     """Refuse a path that leaves its folder, by its words or by a link on the way."""
     parts = relative.split("/")
     if any(part in ("", ".", "..") or set(part) & {"\\", "\0", ":"} for part in parts):
-        raise StoreError(f"The manifest of {root} names the file {relative!r}, which is no path within the folder. It is not read.")
+        raise StoreError(f"The manifest of {root} names the file {relative!r}, which is not a path within the folder. It is not read.")
     for depth in range(1, len(parts) + 1):
         step = root.joinpath(*parts[:depth])
         if step.is_symlink():

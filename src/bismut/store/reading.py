@@ -172,7 +172,7 @@ def peek(path: str | Path) -> StoredRun:
     folder = location(Path(path))
     if not folder.is_dir() or not (folder / MANIFEST).is_file():
         old = " It may be one of an earlier version, which had no checksums." if (folder / "provenance.json").exists() else ""
-        raise StoreError(f"There is no result or run at {path}: a folder with {MANIFEST} was wanted, as bismut.save and `bismut run` write it.{old}")
+        raise StoreError(f"There is no result or run at {path}: expected a folder with {MANIFEST}, as bismut.save and `bismut run` write it.{old}")
     manifest = Manifest.read(folder)
     first: Mapping[str, Any] = manifest.entries[0] if manifest.entries else {}
     if manifest.entries and first.get("schema") != SCHEMA:
@@ -200,7 +200,7 @@ def _check_entries(folder: Path, manifest: Manifest) -> None:
                 raise StoreError(f"{wrong}: {place!r} is not the place of variant {variant!r}, block {block!r}.")
         tables = all(isinstance(entry.get(key, {}), dict) for key in ("record", "asked", "done", "run_record", "texts"))
         if not tables or not isinstance(entry.get("drops", []), list) or entry.get("state", STATES[0]) not in STATES:
-            raise StoreError(f"{wrong}: this is no entry of schema {SCHEMA}.")
+            raise StoreError(f"{wrong}: this is not an entry of schema {SCHEMA}.")
 
 
 def _is_seal(seal: Any) -> bool:

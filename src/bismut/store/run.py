@@ -76,7 +76,7 @@ class Run:
     ) -> Path:
         """Say how the run ended, with its results if they are there, and give the folder up. Returns where it is."""
         if state not in STATES[1:]:
-            raise StoreError(f"A run ends as one of {', '.join(STATES[1:])}, but {state!r} came.")
+            raise StoreError(f"A run ends as one of {', '.join(STATES[1:])}, got {state!r}.")
         with held():
             said = {"state": state, "run_record": dict(record or {})} | ({} if done is None else {"done": dict(done)})
             self.keep(documents or {}, results, **said)

@@ -40,7 +40,7 @@ class RunFolder:
         try:
             return Report.from_json(text) if text else None
         except (ValueError, KeyError, TypeError, RecursionError) as problem:
-            raise StoreError(f"{self.folder / CERTIFICATE} is no certificate: {problem}.") from None
+            raise StoreError(f"{self.folder / CERTIFICATE} is not a certificate: {problem}.") from None
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.folder)!r}, {self.stored}, observed {', '.join(map(str, self.statistics.children))})"

@@ -90,7 +90,7 @@ def _decode(get: Get, keys: set[str], at: str, used: set[str]) -> Group:
     used.add(where)
     attributes = meta.get("attributes")
     if not isinstance(attributes, dict):
-        raise StoreError(f"{where}: attributes were wanted, but {str(attributes)[:200]} came.")
+        raise StoreError(f"{where}: expected attributes, got {str(attributes)[:200]}.")
     order = attributes.pop(ORDER, None)
     if not isinstance(order, list) or not all(isinstance(name, str) for name in order) or len(set(order)) < len(order):
         raise StoreError(f"{where}: the attribute {ORDER!r} should list the names of the members.")
@@ -108,9 +108,9 @@ def _decode_array(get: Get, keys: set[str], at: str, used: set[str]) -> Stored:
     meta = _parsed(get(where), where)
     shape, chunks, kind, axes = (_list(meta.get("shape")), _chunk_shape(meta), meta.get("data_type"), meta.get("dimension_names"))
     if shape is None or chunks is None or len(shape) != len(chunks) or not all(c > 0 for c in chunks) or kind not in (*NUMBERS, TEXT):
-        raise StoreError(f"{where}: an array of known type and shape was wanted, but data_type {kind!r}, shape {meta.get('shape')!r} came.")
+        raise StoreError(f"{where}: expected an array of known type and shape, got data_type {kind!r}, shape {meta.get('shape')!r}.")
     if not isinstance(axes, list) or len(axes) != len(shape) or not all(isinstance(axis, str) for axis in axes):
-        raise StoreError(f"{where}: a name for each axis was wanted, but {axes!r} came.")
+        raise StoreError(f"{where}: expected a name for each axis, got {axes!r}.")
     _same(meta, describe(shape, kind, chunks, tuple(axes)), where)
     count = math.prod(-(-n // c) for n, c in zip(shape, chunks, strict=True))
     wanted = {at + key for key, _ in boxes(shape, chunks)} if count <= len(keys) else {f"{at}c"}
@@ -133,7 +133,7 @@ def _parsed(data: bytes, where: str) -> dict[str, Any]:
 def _same(meta: dict[str, Any], wanted: dict[str, Any], where: str) -> None:
     for key in (*wanted, *meta):
         if key not in meta or key not in wanted or meta[key] != wanted[key] or type(meta[key]) is not type(wanted[key]):
-            raise StoreError(f"{where}: {key} = {str(wanted.get(key))[:200]} was wanted, but {str(meta.get(key))[:200]} came. It is not read.")
+            raise StoreError(f"{where}: expected {key} = {str(wanted.get(key))[:200]}, got {str(meta.get(key))[:200]}. It is not read.")
 
 
 def _list(value: Any) -> tuple[int, ...] | None:

@@ -40,7 +40,7 @@ def motions(source: Any, system: System | Entry | None = None) -> list[Motion]:
     if isinstance(source, list | tuple) and not isinstance(source, Trajectory):
         found = [motion for one in source for motion in motions(one, system)]
         if not found:
-            raise DomainError("view wants at least one result, trajectory or run folder, but an empty list came.")
+            raise DomainError("view expects at least one result, trajectory or run folder, got an empty list.")
         return found
     if isinstance(source, str | Path):
         return _of_folder(Path(source), system)
@@ -52,7 +52,7 @@ def motions(source: Any, system: System | Entry | None = None) -> list[Motion]:
         known = source.request.scheme.system if system is None and source.request is not None else system
         groups = {name: report.dataset() for name, report in source.observables.items()}
         return _of_groups(groups, known.system() if isinstance(known, Entry) else known, _picture(system), source.provenance.sweep, "This result")
-    raise DomainError(f"view wants a result, a trajectory or a run folder, but {type(source).__name__} came.")
+    raise DomainError(f"view expects a result, a trajectory or a run folder, got {type(source).__name__}.")
 
 
 def _plain(tree: Any) -> Any:

@@ -82,18 +82,18 @@ def _panel(panel: Panel, names: list[str], scene: Scene) -> dict[str, Any]:
 def _check(drawing: Drawing, frames: int) -> None:
     x, R = np.shape(drawing.x), None if drawing.R is None else np.shape(drawing.R)
     if len(x) != 3 or x[0] != frames or x[2] != 3 or x[1] == 0 or (R is not None and (*x[:2], 3, 3) != R):
-        raise ShapeError(f"A Drawing wants x (frames, K, 3) and R (frames, K, 3, 3) or None, with {frames} frames, but shapes {x} and {R} came.")
+        raise ShapeError(f"A Drawing expects x (frames, K, 3) and R (frames, K, 3, 3) or None, with {frames} frames, got shapes {x} and {R}.")
     for part in drawing.parts:
         if part.kind not in KINDS:
-            raise DomainError(f"A part is one of {', '.join(KINDS)}, but {part.kind!r} came.")
+            raise DomainError(f"A part is one of {', '.join(KINDS)}, got {part.kind!r}.")
     for colour in [part.colour for part in drawing.parts if part.colour is not None] + [line.colour for line in drawing.lines]:
         if not re.fullmatch("#[0-9a-fA-F]{6}", colour) and colour not in NAMES:
-            raise DomainError(f"A colour is #rrggbb or one of {', '.join(NAMES)}, but {colour!r} came.")
+            raise DomainError(f"A colour is #rrggbb or one of {', '.join(NAMES)}, got {colour!r}.")
     named = [np.ravel(part.body) for part in drawing.parts if part.body is not None]
     named += [np.ravel(end) for line in drawing.lines for end in (line.first, line.second)]
     for bodies in named:
         if bodies.size and (bodies.min() < SPACE or bodies.max() >= x[1]):
-            raise DomainError(f"Bodies of a Drawing are numbered 0 ... {x[1] - 1}, or SPACE = −1, but {sorted({int(b) for b in bodies})} came.")
+            raise DomainError(f"Bodies of a Drawing are numbered 0 ... {x[1] - 1}, or SPACE = −1, got {sorted({int(b) for b in bodies})}.")
 
 
 def _bounds(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

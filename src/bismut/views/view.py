@@ -72,11 +72,11 @@ def view(
     system        a System or an Entry of the gallery, where the source does not know it
     """
     if isinstance(frames, bool) or frames < 1:
-        raise DomainError(f"frames must be a number ≥ 1, but {frames!r} came.")
+        raise DomainError(f"frames must be a number ≥ 1, got {frames!r}.")
     kept = motions(source, system)
     chosen = range(min(len(kept), 9)) if trajectories is None else list(trajectories)
     if not len(chosen) or min(chosen) < 0 or max(chosen) >= len(kept):
-        raise DomainError(f"{len(kept)} trajectories were kept, numbered 0 ... {len(kept) - 1}, but trajectories={list(chosen)} came.")
+        raise DomainError(f"{len(kept)} trajectories were kept, numbered 0 ... {len(kept) - 1}, got trajectories={list(chosen)}.")
     some = [_thinned(kept[number], frames) for number in chosen]
     if any(len(motion.times) != len(some[0].times) or not np.allclose(motion.times, some[0].times) for motion in some):
         raise DomainError("Trajectories side by side need the same times. Show them one by one, or run them with the same step and stride.")
@@ -104,7 +104,7 @@ def _drawn(motion: Motion, picture: Callable | None, shapes: Body | None) -> Dra
         return usual(motion.system, motion.q, shapes)
     drawing = draw(motion.system, motion.q)  # pyright: ignore[reportArgumentType]
     if not isinstance(drawing, Drawing):
-        raise DomainError(f"A picture must return a Drawing, but {type(drawing).__name__} came.")
+        raise DomainError(f"A picture must return a Drawing, got {type(drawing).__name__}.")
     return drawing
 
 

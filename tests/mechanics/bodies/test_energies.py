@@ -179,7 +179,7 @@ def test_one_body_has_no_pairs():
         (lambda q: bm.pair_potential(lambda a, b: a.x)(*q), ShapeError, "must return one number"),
         (lambda q: bm.pair_potential(lambda a: 0.0), ShapeError, r"function of \(a, b\)"),
         (lambda q: bm.pair_potential(lambda a, b: a.data, np.ones(4))(*q), ShapeError, "first axis is the 5 bodies"),
-        (lambda q: bm.dipoles((0, 0, 1)) + bm.translation_noise(1.0), ShapeError, "potential was wanted, but a noise came"),
+        (lambda q: bm.dipoles((0, 0, 1)) + bm.translation_noise(1.0), ShapeError, "Expected a potential, got a noise"),
         (lambda q: bm.gravity(float("nan")), DomainError, "finite"),
     ],
 )

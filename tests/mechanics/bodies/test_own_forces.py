@@ -102,7 +102,7 @@ def wrong_force(x, R, parameters):
         ({"forces": forces, "torque_frame": "body"}, DomainError, 'say torque_frame="space"'),
         ({"forces": forces, "torque_frame": "world"}, DomainError, 'must be "space" or "body"'),
         ({"forces": lambda x, R: -x}, ShapeError, r"must return \(force, torque\)"),
-        ({"forces": forces, "potential": None}, ShapeError, "forces came without a potential"),
+        ({"forces": forces, "potential": None}, ShapeError, "forces need a potential too"),
     ],
 )
 def test_forces_that_do_not_belong_to_the_potential_are_refused(own, error, words):

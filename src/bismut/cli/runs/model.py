@@ -44,7 +44,7 @@ def from_file(place: str) -> Model:
     file, _, name = place.rpartition(":")
     path = Path(file)
     if not name.isidentifier() or path.suffix != ".py":
-        raise BismutError(f"A Python model is given as file.py:name, but {place!r} came. `bismut new my_model.py` writes one to begin with.")
+        raise BismutError(f"A Python model is given as file.py:name, got {place!r}. `bismut new my_model.py` writes one to begin with.")
     if not path.is_file():
         raise BismutError(f"There is no file {path}. `bismut new {path}` writes one to begin with.")
     module = _run(path)
@@ -87,12 +87,12 @@ def _entry(place: str, found: Any, module: ModuleType) -> Entry:
     elif callable(found):
         build = found
     else:
-        raise BismutError(f"{place} must be a System, a function that returns one, or a gallery Entry, but {type(found).__name__} came.")
+        raise BismutError(f"{place} must be a System, a function that returns one, or a gallery Entry, got {type(found).__name__}.")
     if not callable(getattr(module, "start", None)):
         raise BismutError(f"{place} has no start: write a function start(scheme) that returns scheme.start(q, velocity=... | temperature=...).")
     step = getattr(module, "step", 0.01)
     if isinstance(step, bool) or not isinstance(step, int | float) or not step > 0:
-        raise BismutError(f"step in {place.rpartition(':')[0]} must be a positive number, but {step!r} came.")
+        raise BismutError(f"step in {place.rpartition(':')[0]} must be a positive number, got {step!r}.")
     scheme, picture = getattr(module, "scheme", VariationalEuler), getattr(module, "picture", None)
     return Entry(place, module.__doc__ or place, build, start=module.start, scheme=scheme, step=step, picture=picture)
 
@@ -100,5 +100,5 @@ def _entry(place: str, found: Any, module: ModuleType) -> Entry:
 def _observables(path: Path, module: ModuleType) -> Mapping[str, Callable]:
     found = getattr(module, "observables", {})
     if not isinstance(found, Mapping) or not all(map(callable, found.values())):
-        raise BismutError(f"observables in {path} must be a dictionary of names and functions of a State, but {found!r} came.")
+        raise BismutError(f"observables in {path} must be a dictionary of names and functions of a State, got {found!r}.")
     return found

@@ -63,7 +63,7 @@ def _tables(typed: str) -> dict[str, Any]:
     if not found or not all(isinstance(table, Mapping) for table in found.values()):
         raise BismutError(
             f"--observe wants names such as energy,q, an observer such as time_average:energy, or a table as in a run file, such as "
-            f'\'turns={{kind="histogram", of="q", range=[-3, 3]}}\', but {typed!r} came.'
+            f'\'turns={{kind="histogram", of="q", range=[-3, 3]}}\', got {typed!r}.'
         )
     return found
 

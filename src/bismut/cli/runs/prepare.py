@@ -96,7 +96,7 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
 
 def _known(name: str, found: list[Mistake]) -> Model | None:
     if name.endswith(".py") or ".py:" in name or "/" in name:
-        text = f"{shown(name)} came, but a run file names a system of the gallery and never a file: it cannot execute code. "
+        text = f"expected a system of the gallery, got {shown(name)}. A run file never names a file, so it cannot execute code. "
         found.append(Mistake(("system", "name"), text + "A Python model is run from the command line: `bismut run my_model.py:system`."))
         return None
     try:
@@ -145,7 +145,7 @@ def _built(entry: Entry, parameters: Mapping[str, Any], found: list[Mistake]) ->
         if name not in known:
             found.append(Mistake(path, f"{entry.name} has no parameter {name!r}. {nearest(name, known)}"))
         elif wanted := _wanted(known[name], value):
-            found.append(Mistake(path, f"{wanted} was wanted, as in the default {shown(_as_written(known[name].default))}, but {shown(value)} came."))
+            found.append(Mistake(path, f"expected {wanted}, as in the default {shown(_as_written(known[name].default))}, got {shown(value)}."))
     for name, parameter in known.items():
         if parameter.default is Parameter.empty and name not in parameters:
             found.append(Mistake(("system", "parameters"), f"{name} is missing; it has no default. Give it with --set {name}=..."))
@@ -158,8 +158,8 @@ def _built(entry: Entry, parameters: Mapping[str, Any], found: list[Mistake]) ->
 def _of_type(kind: Any, made: Any, words: str) -> Any:
     """What a function of the user returned, if it is what was wanted; a forgotten `return` gives None."""
     if not isinstance(made, kind):
-        came = "None came. Is a return missing?" if made is None else f"{type(made).__name__} came."
-        raise BismutError(f"{words}, but {came}")
+        got = "None. Is a return missing?" if made is None else f"{type(made).__name__}."
+        raise BismutError(f"{words}, got {got}")
     return made
 
 

@@ -41,7 +41,7 @@ _DEEPEST = 16  # lists within lists; a point of many bodies has four
 
 
 class Mistake(NamedTuple):
-    """Where something is wrong, and what was wanted, what came, what to do."""
+    """Where something is wrong, and what was expected, what was given, what to do."""
 
     path: Path_
     text: str
@@ -70,7 +70,7 @@ class Wanted(NamedTuple):
     holds: Callable[[Any], bool]
 
     def mistakes(self, path: Path_, value: Any) -> list[Mistake]:
-        return [] if self.holds(value) else [Mistake(path, f"{self.words} was wanted, but {shown(value)} came.")]
+        return [] if self.holds(value) else [Mistake(path, f"expected {self.words}, got {shown(value)}.")]
 
 
 class Choice(NamedTuple):
@@ -81,7 +81,7 @@ class Choice(NamedTuple):
     def mistakes(self, path: Path_, value: Any) -> list[Mistake]:
         if value in self.words:
             return []
-        return [Mistake(path, f"one of {', '.join(self.words)} was wanted, but {shown(value)} came. {nearest(str(value), self.words)}")]
+        return [Mistake(path, f"expected one of {', '.join(self.words)}, got {shown(value)}. {nearest(str(value), self.words)}")]
 
 
 class Table(NamedTuple):
@@ -92,7 +92,7 @@ class Table(NamedTuple):
 
     def mistakes(self, path: Path_, value: Any) -> list[Mistake]:
         if not isinstance(value, Mapping):
-            return [Mistake(path, f"a table with {', '.join(self.keys)} was wanted, but {shown(value)} came.")]
+            return [Mistake(path, f"expected a table with {', '.join(self.keys)}, got {shown(value)}.")]
         found = [Mistake((*path, key), f"there is no such key. {nearest(key, self.keys)}") for key in value if key not in self.keys]
         found += [Mistake((*path, key), f"missing: {_words(self.keys[key])} is wanted here.") for key in self.needed if key not in value]
         return found + [m for key, part in value.items() if key in self.keys for m in self.keys[key].mistakes((*path, key), part)]
@@ -105,8 +105,8 @@ class Free(NamedTuple):
 
     def mistakes(self, path: Path_, value: Any) -> list[Mistake]:
         if not isinstance(value, Mapping):
-            return [Mistake(path, f"a table was wanted, but {shown(value)} came.")]
-        found = [Mistake((*path, key), "a name of letters, digits, _ and - was wanted.") for key in value if not _NAME.fullmatch(key)]
+            return [Mistake(path, f"expected a table, got {shown(value)}.")]
+        found = [Mistake((*path, key), "expected a name of letters, digits, _ and -.") for key in value if not _NAME.fullmatch(key)]
         return found + ([] if self.each is None else [m for key, part in value.items() for m in self.each.mistakes((*path, key), part)])
 
 
@@ -125,7 +125,7 @@ class Quantities(NamedTuple):
     def mistakes(self, path: Path_, value: Any) -> list[Mistake]:
         several = value if isinstance(value, list) else [value]
         if not several or (self.most is not None and len(several) > self.most):
-            return [Mistake(path, f"one to {self.most or 'many'} quantities were wanted, but {len(several)} came.")]
+            return [Mistake(path, f"expected one to {self.most or 'many'} quantities, got {len(several)}.")]
         return [m for part in several for m in Quantity().mistakes(path, part)]
 
 
@@ -134,7 +134,7 @@ class Observer(NamedTuple):
 
     def mistakes(self, path: Path_, value: Any) -> list[Mistake]:
         if not isinstance(value, Mapping):
-            return [Mistake(path, f'a table such as {{ of = "energy" }} was wanted, but {shown(value)} came.')]
+            return [Mistake(path, f'expected a table such as {{ of = "energy" }}, got {shown(value)}.')]
         kind = value.get("kind", "mean")
         wrong = Choice(tuple(KINDS)).mistakes((*path, "kind"), kind)
         return wrong or KINDS[kind].mistakes(path, value)
@@ -153,7 +153,7 @@ def mistakes(document: Mapping[str, Any]) -> list[Mistake]:
                 text = f"a bath with splitting {splitting} has its own pieces. Leave the scheme out, or choose splitting GLA or Metropolised."
                 found.append(Mistake(("scheme", "name"), text))
             elif name not in ACTIONS:
-                found.append(Mistake(("scheme", "name"), f"{splitting} works over an action ({', '.join(ACTIONS)}), but {name} came."))
+                found.append(Mistake(("scheme", "name"), f"{splitting} works over an action ({', '.join(ACTIONS)}), got {name}."))
     start = document.get("start")
     if isinstance(start, Mapping):
         first, *more = [key for key in start if key in MOTIONS] or [""]

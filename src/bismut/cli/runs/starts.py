@@ -74,7 +74,7 @@ def _fitting(scheme: Scheme, key: str, value: Any, found: list[Mistake]) -> Any:
         fitting = _arrays(value, like)
     except ValueError:
         shapes = " and ".join(str(leaf.shape) for leaf in jax.tree.leaves(like))
-        found.append(Mistake(path, f"numbers in the shape {shapes} were wanted on {space}, in rows of equal length and a list for each array."))
+        found.append(Mistake(path, f"expected numbers in the shape {shapes} on {space}, in rows of equal length and a list for each array."))
         return None
     check = space.check if key == "q" else space.check_velocity
     return fitting if _holds(lambda: check(fitting, key), path, found) else None

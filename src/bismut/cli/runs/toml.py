@@ -114,7 +114,7 @@ def _value(value: Any) -> str:
     if isinstance(value, Mapping):
         inside = ", ".join(f"{_key(name)} = {_value(part)}" for name, part in value.items())
         return f"{{ {inside} }}" if inside else "{}"
-    raise BismutError(f"A run file holds numbers, words, lists and tables, but a {type(value).__name__} came: {value!r}.")
+    raise BismutError(f"A run file holds numbers, words, lists and tables, got a {type(value).__name__}: {value!r}.")
 
 
 def _key(name: str) -> str:

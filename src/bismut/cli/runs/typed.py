@@ -61,7 +61,7 @@ def settings(option: str, typed: list[str] | None, example: str) -> dict[str, An
     for text in typed or ():
         name, equals, value = map(str.strip, text.partition("="))
         if not (equals and name and value):
-            raise BismutError(f"{option} wants name=value, as in {option} {example}, but {text!r} came.")
+            raise BismutError(f"{option} expects name=value, as in {option} {example}, got {text!r}.")
         found[name] = _value(value)
     return found
 
@@ -97,5 +97,5 @@ def numbers(name: str, text: str | None) -> Any:
         return None
     value = _value(text)
     if any(isinstance(part, str) for part in (value if isinstance(value, list) else [value])):
-        raise BismutError(f"--{name} wants a number or several with commas between, but {text!r} came.")
+        raise BismutError(f"--{name} expects a number or several with commas between, got {text!r}.")
     return value

@@ -124,7 +124,7 @@ class Grid:
         return value
 
     def _between(self, code: Any, value: Value, low: Any, high: Any) -> Value:
-        """Kept between two numbers; the lower one if it is not a number."""
+        """Kept between two numbers; the lower one if it is NaN."""
         low, high = (code.constant(n, self.dtype) if isinstance(n, int) else n for n in (low, high))
         value = code.select(code.compare(">", value, low), value, low)
         return code.select(code.compare("<", value, high), value, high)

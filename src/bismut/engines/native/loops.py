@@ -273,7 +273,7 @@ def _drawn(f: Batchwise, scope: Scope, buffer: Stored, words: list, k: Any, phas
 
 
 def _note_failure(scope: Scope, state: Sequence[Held], lost: Variable, k: Any) -> None:
-    """The first step after which a state is not finite: Σ (x − x) is zero, or not a number."""
+    """The first step after which a state is not finite: Σ (x − x) is zero, or NaN."""
     reals = [h for h in state if h.dtype.kind == "f"]
     if not reals:
         return

@@ -138,5 +138,5 @@ def autocorrelation(of, *, lags: int = 100, about: float = 0.0, every: int | Non
     squares would lose digits.
     """
     if not isinstance(lags, int) or lags < 1:
-        raise DomainError(f"lags must be a whole number ≥ 1, but {lags!r} came.")
+        raise DomainError(f"lags must be a whole number ≥ 1, got {lags!r}.")
     return Autocorrelation(of, lags, float(about), every=every)

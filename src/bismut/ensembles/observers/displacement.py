@@ -44,7 +44,7 @@ class Displacement(Watcher):
         except Exception as problem:
             raise ShapeError(f"observe[{name!r}]: part fails on a displacement of {scheme.space}: {problem}") from problem
         if len(shape.shape) != 1:
-            raise ShapeError(f"observe[{name!r}]: part must pick one vector from a displacement, but {shape.shape} came.")
+            raise ShapeError(f"observe[{name!r}]: part must pick one vector from a displacement, got {shape.shape}.")
         return self
 
     def _picked(self, v):
@@ -86,5 +86,5 @@ class Displacement(Watcher):
 def mean_squared_displacement(part: Callable | None = None, *, lags: int = 100, every: int | None = None) -> Displacement:
     """The mean-squared displacement; `part` picks what is meant from a displacement, say lambda v: v[0] for the positions of rigid bodies."""
     if not isinstance(lags, int) or lags < 1:
-        raise DomainError(f"lags must be a whole number ≥ 1, but {lags!r} came.")
+        raise DomainError(f"lags must be a whole number ≥ 1, got {lags!r}.")
     return Displacement(part, lags, every=every)

@@ -38,7 +38,7 @@ class FirstPassage(Measuring):
     def bound(self, scheme, name, example):
         shape = measure(self.function, scheme, name, example)
         if shape != ():
-            raise ShapeError(f"observe[{name!r}]: a first passage is that of one number g(state) > 0, but an array of shape {shape} came.")
+            raise ShapeError(f"observe[{name!r}]: a first passage is that of one number g(state) > 0, got an array of shape {shape}.")
         return self
 
     def begin(self, scheme, state, t):

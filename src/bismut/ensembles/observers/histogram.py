@@ -2,7 +2,7 @@
 
     counts[b] = number of looks at a trajectory with  edge_b ≤ x < edge_{b+1}          (the last bin includes its right edge)
 
-What falls outside the range is counted too, in `below` and `above` (outside, for two observables), and what is no number in `nan`: nothing is lost
+What falls outside the range is counted too, in `below` and `above` (outside, for two observables), and NaN in `nan`: nothing is lost
 silently. Trajectories are independent, looks at one trajectory are not, so errors come from the spread between groups of trajectories:
 
     σ²(p_b) = G/(G − 1) Σ_g (C_gb − p_b N_g)² / N²,        p_b = Σ_g C_gb / N
@@ -53,7 +53,7 @@ class Histogram(Watcher):
     def bound(self, scheme, name, example):
         shapes = [measure(function, scheme, name, example) for function in self.functions]
         if len(shapes) > 1 and any(shapes):
-            raise ShapeError(f"observe[{name!r}]: a histogram of two observables needs numbers, but arrays of shapes {shapes} came.")
+            raise ShapeError(f"observe[{name!r}]: a histogram of two observables needs numbers, got arrays of shapes {shapes}.")
         return self
 
     def begin(self, scheme, state, t):
@@ -137,9 +137,9 @@ def histogram(of, *, range: Sequence, bins: int | Sequence[int] = 100, every: in
     functions = tuple(of) if isinstance(of, tuple | list) else (of,)
     ranges = tuple(range) if len(functions) > 1 else (tuple(range),)
     if len(functions) > 2 or len(ranges) != len(functions) or any(len(r) != 2 or not r[0] < r[1] for r in ranges):
-        raise DomainError(f"A histogram needs one or two functions and (low, high) with low < high for each, but {len(functions)} and {range} came.")
+        raise DomainError(f"A histogram needs one or two functions and (low, high) with low < high for each, got {len(functions)} and {range}.")
     number = tuple(bins) if isinstance(bins, Sequence) else (bins,) * len(functions)
     if len(number) != len(functions) or any(not isinstance(b, int) or b < 1 for b in number):
-        raise DomainError(f"bins must be a whole number ≥ 1 for each function, but {bins} came.")
+        raise DomainError(f"bins must be a whole number ≥ 1 for each function, got {bins}.")
     low, high = tuple(float(r[0]) for r in ranges), tuple(float(r[1]) for r in ranges)
     return Histogram(functions, number, low, high, every=every)

@@ -53,9 +53,9 @@ class Observer(Watcher):
         except Exception as problem:
             raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {why(problem)}.") from problem
         if jax.tree.structure(again) != jax.tree.structure(memory) or jax.tree.map(jnp.shape, again) != jax.tree.map(jnp.shape, memory):
-            raise ShapeError(f"observe[{name!r}].update must return a memory like the one it was given, {memory}, but {again} came.")
+            raise ShapeError(f"observe[{name!r}].update must return a memory like the one it was given, {memory}, got {again}.")
         if not hasattr(value, "shape"):
-            raise ShapeError(f"observe[{name!r}].finish must return one array, but a {type(value).__name__} came.")
+            raise ShapeError(f"observe[{name!r}].finish must return one array, got a {type(value).__name__}.")
         return self
 
     def begin(self, scheme, state, t):

@@ -81,5 +81,5 @@ def paths(of: Sequence[int], *, every: int | None = None) -> Paths:
     """Whole trajectories: their numbers, counted from 0."""
     numbers = tuple(int(n) for n in of)
     if not numbers or min(numbers) < 0 or len(set(numbers)) != len(numbers):
-        raise DomainError(f"paths wants different trajectory numbers ≥ 0, but {list(of)} came.")
+        raise DomainError(f"paths expects different trajectory numbers ≥ 0, got {list(of)}.")
     return Paths(numbers, every=every)

@@ -104,5 +104,5 @@ def quantiles(of, *, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), ev
     of trajectories would change.
     """
     if not levels or any(not 0 <= p <= 1 for p in levels):
-        raise DomainError(f"levels must lie between 0 and 1, but {levels} came.")
+        raise DomainError(f"levels must lie between 0 and 1, got {levels}.")
     return Quantiles(of, tuple(float(p) for p in levels), every=every)

@@ -59,7 +59,7 @@ class Section(Watcher):
     def bound(self, scheme, name, example):
         shape, _ = (measure(function, scheme, name, example) for function in (self.function, self.at))
         if shape != ():
-            raise ShapeError(f"observe[{name!r}]: the section must be one number g(state), but an array of shape {shape} came.")
+            raise ShapeError(f"observe[{name!r}]: the section must be one number g(state), got an array of shape {shape}.")
         return self
 
     def begin(self, scheme, state, t):
@@ -167,5 +167,5 @@ def section(of: Callable, *, at: Callable, direction: int = 1, capacity: int = 1
     capacity   crossings kept per trajectory; more are counted, but not kept
     """
     if direction not in (-1, 0, 1) or not isinstance(capacity, int) or capacity < 1:
-        raise DomainError(f"direction must be −1, 0 or 1 and capacity a whole number ≥ 1, but {direction} and {capacity} came.")
+        raise DomainError(f"direction must be −1, 0 or 1 and capacity a whole number ≥ 1, got {direction} and {capacity}.")
     return Section(of, at, direction, capacity, every=1)

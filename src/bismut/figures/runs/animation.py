@@ -18,7 +18,7 @@ FORMATS = {".gif": "pillow", ".mp4": "ffmpeg"}
 def animate(scene: Scene, file: Path, frames_a_second: int = 20, dark: bool = False) -> Path:
     """Write an animation of a scene, a panel for each trajectory."""
     if file.suffix not in FORMATS:
-        raise DomainError(f"An animation is written as one of {', '.join(FORMATS)}, but {file.name!r} came.")
+        raise DomainError(f"An animation is written as one of {', '.join(FORMATS)}, got {file.name!r}.")
     with styled(dark) as plt:
         from matplotlib.animation import FuncAnimation, writers
 

@@ -108,7 +108,7 @@ def _drawn(draw: Callable[..., None], data: Any, figure: Any) -> None:
 
 def save_picture(picture: Picture, name: str, folder: Path, form: str, dark: bool = False) -> Path:
     if form not in FORMATS:
-        raise DomainError(f"A picture is written as one of {', '.join(FORMATS)}, but {form!r} came.")
+        raise DomainError(f"A picture is written as one of {', '.join(FORMATS)}, got {form!r}.")
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.{form}"
     with styled(dark) as plt:

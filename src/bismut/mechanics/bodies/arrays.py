@@ -20,11 +20,11 @@ def numbers(name: str, value: Any, *, positive: bool = False) -> Any:
     try:
         array = np.asarray(value, float)
     except (TypeError, ValueError):
-        raise ShapeError(f"{name} must be a number or an array of numbers, but {type(value).__name__} came.") from None
+        raise ShapeError(f"{name} must be a number or an array of numbers, got {type(value).__name__}.") from None
     if not np.isfinite(array).all():
-        raise DomainError(f"{name} must be finite, but {array.tolist()} came.")
+        raise DomainError(f"{name} must be finite, got {array.tolist()}.")
     if positive and not (array > 0).all():
-        raise DomainError(f"{name} must be positive, but {array.tolist()} came.")
+        raise DomainError(f"{name} must be positive, got {array.tolist()}.")
     return array
 
 
@@ -32,7 +32,7 @@ def vectors(name: str, value: Any, *, positive: bool = False) -> Any:
     """Numbers that are one vector (3,) for all bodies, or one for each, (K, 3)."""
     array = numbers(name, value, positive=positive)
     if np.ndim(array) not in (1, 2) or np.shape(array)[-1] != 3:
-        raise ShapeError(f"{name} must be a vector (3,) for all bodies or vectors (K, 3), one for each, but shape {np.shape(array)} came.")
+        raise ShapeError(f"{name} must be a vector (3,) for all bodies or vectors (K, 3), one for each, got shape {np.shape(array)}.")
     return array
 
 

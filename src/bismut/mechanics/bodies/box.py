@@ -32,9 +32,9 @@ class Box:
     def __init__(self, lengths: Any):
         sides = np.asarray(lengths, float)
         if sides.ndim != 1 or len(sides) == 0:
-            raise ShapeError(f"lengths must be the sides of the box, one for each axis, such as (8.0, 8.0, 8.0), but shape {sides.shape} came.")
+            raise ShapeError(f"lengths must be the sides of the box, one for each axis, such as (8.0, 8.0, 8.0), got shape {sides.shape}.")
         if not (sides > 0).all():
-            raise DomainError(f"The sides of a box must be positive, but {sides.tolist()} came.")
+            raise DomainError(f"The sides of a box must be positive, got {sides.tolist()}.")
         object.__setattr__(self, "lengths", tuple(sides.tolist()))
 
     def shift(self, r):
@@ -74,10 +74,10 @@ def cutoff_of(given: Any) -> Cutoff | None:
         return None
     lengths = numbers("cutoff", given, positive=True)
     if not isinstance(lengths, np.ndarray) or lengths.shape not in ((), (2,)):
-        raise ShapeError(f"cutoff must be a length, or two between which the energy fades, but {given!r} came.")
+        raise ShapeError(f"cutoff must be a length, or two between which the energy fades, got {given!r}.")
     begin, end = (_BEGIN * float(lengths), float(lengths)) if lengths.ndim == 0 else map(float, lengths)
     if not begin < end:
-        raise DomainError(f"An energy fades between two lengths, the smaller one first, but cutoff={given!r} came.")
+        raise DomainError(f"An energy fades between two lengths, the smaller one first, got cutoff={given!r}.")
     return Cutoff(begin, end)
 
 

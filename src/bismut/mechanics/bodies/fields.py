@@ -53,7 +53,7 @@ def soft_box(half: Any, strength: Any = 1.0, exponent: int = 12, centre: Any = (
     exponent  n, even; the larger, the harder the walls
     """
     if not isinstance(exponent, int | np.integer) or exponent < 2 or exponent % 2:
-        raise DomainError(f"exponent must be an even whole number ≥ 2, so that both walls repel, but {exponent!r} came.")
+        raise DomainError(f"exponent must be an even whole number ≥ 2, so that both walls repel, got {exponent!r}.")
     half, strength, centre = numbers("half", half, positive=True), numbers("strength", strength), vectors("centre", centre)
 
     def energy(body):

@@ -28,7 +28,7 @@ def with_forces(potential: Callable, forces: Callable, frame: str = "space") -> 
     `forces`. Where a scheme needs second derivatives (Midpoint), `forces` is differentiated.
     """
     if frame not in FRAMES:
-        raise DomainError(f'frame must be "space" or "body", the axes in which torques are given, but {frame!r} came.')
+        raise DomainError(f'frame must be "space" or "body", the axes in which torques are given, got {frame!r}.')
     U, own = law("potential", potential, ("x", "R")), law("forces", forces, ("x", "R"))
     if U is None or own is None:
         raise ShapeError("Own forces need their potential as well, for the energy: potential=U with forces=F, both functions of (x, R).")
@@ -60,8 +60,8 @@ def with_forces(potential: Callable, forces: Callable, frame: str = "space") -> 
 def checked(result: Any, x):
     """(F, τ) of the right shapes, or an error that says which they are."""
     if not isinstance(result, tuple | list) or len(result) != 2 or any(np.shape(part) != x.shape for part in result):
-        came = [np.shape(part) for part in result] if isinstance(result, tuple | list) else np.shape(result)
-        raise ShapeError(f"forces must return (force, torque), both of shape {x.shape}, but {came} came.")
+        given = [np.shape(part) for part in result] if isinstance(result, tuple | list) else np.shape(result)
+        raise ShapeError(f"forces must return (force, torque), both of shape {x.shape}, got {given}.")
     return tuple(jnp.asarray(part, x.dtype) for part in result)
 
 
@@ -76,22 +76,22 @@ def check_forces(potential: Callable, forces: Callable, q: Any, frame: str = "sp
     F, body = (-np.asarray(part) for part in slope)
     space = np.einsum("kij,kj->ki", np.asarray(R), body)
     wanted = {"force": F, "torque": space if frame == "space" else body}
-    came = dict(zip(wanted, map(np.asarray, checked(own(x, R, t=t, parameters=parameters), x)), strict=True))
+    given = dict(zip(wanted, map(np.asarray, checked(own(x, R, t=t, parameters=parameters), x)), strict=True))
     for name, want in wanted.items():
-        allowed = float(np.finfo(want.dtype).eps) ** 0.5 * max(np.abs(want).max(), np.abs(came[name]).max())
-        if not np.isfinite(want).all() or np.abs(came[name] - want).max() <= allowed:
+        allowed = float(np.finfo(want.dtype).eps) ** 0.5 * max(np.abs(want).max(), np.abs(given[name]).max())
+        if not np.isfinite(want).all() or np.abs(given[name] - want).max() <= allowed:
             continue
-        worst = int(np.argmax(np.abs(came[name] - want).max(1)))
+        worst = int(np.argmax(np.abs(given[name] - want).max(1)))
         other = body if frame == "space" else space
         hint = "F = −∂U/∂x." if name == "force" else f'Torques are about centres of mass, in the axes of "{frame}".'
-        if np.allclose(came[name], -want, rtol=0, atol=allowed):
+        if np.allclose(given[name], -want, rtol=0, atol=allowed):
             hint = "They have the wrong sign."
-        elif name == "torque" and np.allclose(came[name], other, rtol=0, atol=allowed):
+        elif name == "torque" and np.allclose(given[name], other, rtol=0, atol=allowed):
             right = "body" if frame == "space" else "space"
             hint = f'They are torques in the axes of "{right}": say torque_frame="{right}".'
         raise DomainError(
             f"forces do not match the potential: at a random point the {name} on body {worst} should be {want[worst]}, from the derivative of the "
-            f"potential, but {came[name][worst]} came. {hint}"
+            f"potential, got {given[name][worst]}. {hint}"
         )
 
 

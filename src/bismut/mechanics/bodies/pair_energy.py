@@ -32,7 +32,7 @@ def pair_potential(energy: Callable, data: Any = None, *, cutoff: Any = None, bo
         a, b = (Placed(x, *seen) for x, seen in ((pair.x, pair.a), (pair.y, pair.b)))
         found = jnp.asarray(u(a, b, t=t, parameters=parameters))
         if found.shape != ():
-            raise ShapeError(f"The pair energy must return one number, but an array of shape {found.shape} came. Sum over its components.")
+            raise ShapeError(f"The pair energy must return one number, got an array of shape {found.shape}. Sum over its components.")
         return found
 
     words = f"pair energy {getattr(energy, '__name__', 'u')}".replace("<lambda>", "u")
@@ -49,5 +49,5 @@ def _held(leaf, x):
     """Data of all bodies as an array; whole numbers, such as species, stay whole."""
     array = jnp.asarray(leaf)
     if array.shape[:1] != x.shape[:1]:
-        raise ShapeError(f"data must hold arrays whose first axis is the {x.shape[0]} bodies, but shape {array.shape} came.")
+        raise ShapeError(f"data must hold arrays whose first axis is the {x.shape[0]} bodies, got shape {array.shape}.")
     return array.astype(x.dtype) if jnp.issubdtype(array.dtype, jnp.floating) else array

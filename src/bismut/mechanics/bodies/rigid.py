@@ -66,7 +66,7 @@ def rigid_bodies(
     space = (Euclidean(3) * SO3()) ** count
     if forces is not None:
         if potential is None:
-            raise ShapeError("forces came without a potential, but the energy needs it: give potential=U(x, R) as well.")
+            raise ShapeError("forces need a potential too, for the energy: give potential=U(x, R) as well.")
         given = cast(parameters, dtype)
         potential, plain = own.with_forces(potential, forces, torque_frame), potential
         if check_forces:
@@ -129,11 +129,11 @@ def _inertia(mass: Any, inertia: Any) -> tuple[np.ndarray, np.ndarray]:
     mass, inertia = np.asarray(mass, float), np.asarray(inertia, float)
     count = mass.shape[0] if mass.ndim == 1 else 0
     if count == 0 or inertia.shape not in ((count, 3), (count, 3, 3)):
-        raise ShapeError(f"rigid_bodies needs mass (K,) and inertia (K, 3) or (K, 3, 3), but shapes {mass.shape} and {inertia.shape} came.")
+        raise ShapeError(f"rigid_bodies needs mass (K,) and inertia (K, 3) or (K, 3, 3), got shapes {mass.shape} and {inertia.shape}.")
     if not (np.isfinite(mass).all() and np.isfinite(inertia).all() and (mass > 0).all()):
-        raise DomainError(f"rigid_bodies needs positive masses and finite inertias, but mass {mass.tolist()} and inertia {inertia.tolist()} came.")
+        raise DomainError(f"rigid_bodies needs positive masses and finite inertias, got mass {mass.tolist()} and inertia {inertia.tolist()}.")
     if inertia.ndim == 3 and not np.allclose(inertia, np.swapaxes(inertia, 1, 2)):
-        raise DomainError(f"Inertia matrices are symmetric, but {inertia.tolist()} came.")
+        raise DomainError(f"Inertia matrices are symmetric, got {inertia.tolist()}.")
     moments = inertia if inertia.ndim == 2 else np.linalg.eigvalsh(inertia)
     flat = moments.min(1) <= _SINGULAR * np.abs(moments).max(1)
     if flat.any():

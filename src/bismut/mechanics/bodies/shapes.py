@@ -61,12 +61,12 @@ def body(points: Any, masses: Any = 1.0) -> Body:
     """
     points, masses = np.asarray(points, float), np.asarray(masses, float)
     if points.ndim != 2 or points.shape[1] != 3 or len(points) == 0:
-        raise ShapeError(f"points must have shape (n, 3), one row for each point, but {points.shape} came.")
+        raise ShapeError(f"points must have shape (n, 3), one row for each point, got {points.shape}.")
     if masses.shape not in ((), (len(points),)):
-        raise ShapeError(f"masses must be one number or ({len(points)},), one for each point, but shape {masses.shape} came.")
+        raise ShapeError(f"masses must be one number or ({len(points)},), one for each point, got shape {masses.shape}.")
     masses = np.broadcast_to(masses, len(points)).copy()
     if not np.isfinite(points).all() or not np.isfinite(masses).all() or (masses < 0).any() or masses.sum() <= 0:
-        raise DomainError(f"A body needs finite points, masses ≥ 0 and some mass, but masses {masses.tolist()} came with points {points.tolist()}.")
+        raise DomainError(f"A body needs finite points, masses ≥ 0 and some mass, got masses {masses.tolist()} with points {points.tolist()}.")
     mass = masses.sum()
     centre = masses @ points / mass
     z = points - centre
@@ -104,7 +104,7 @@ def principal_axes(inertia: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     inertia = np.asarray(inertia, float)
     if inertia.shape != (3, 3) or not np.allclose(inertia, inertia.T, rtol=1e-10, atol=1e-12 * np.abs(inertia).max(initial=0)):
-        raise ShapeError(f"An inertia matrix is symmetric, (3, 3), but {inertia.tolist()} came.")
+        raise ShapeError(f"An inertia matrix is symmetric, (3, 3), got {inertia.tolist()}.")
     if np.abs(inertia - np.diag(np.diag(inertia))).max() <= 4 * np.finfo(float).eps * np.abs(inertia).max():
         return np.diag(inertia).copy(), np.eye(3)
     moments, axes = np.linalg.eigh(inertia)

@@ -27,9 +27,9 @@ def springs(ends: Any, stiffness: Any = 1.0, length: Any = 0.0, points: Any = ((
     """
     pairs = np.asarray(ends)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise ShapeError(f"ends must be whole numbers (S, 2), two bodies for each spring, but {pairs.dtype} of shape {pairs.shape} came.")
+        raise ShapeError(f"ends must be whole numbers (S, 2), two bodies for each spring, got {pairs.dtype} of shape {pairs.shape}.")
     if (pairs < 0).any() or (pairs[:, 0] == pairs[:, 1]).any():
-        raise DomainError(f"ends must name two different bodies 0 ... K − 1 for each spring, but {pairs.tolist()} came.")
+        raise DomainError(f"ends must name two different bodies 0 ... K − 1 for each spring, got {pairs.tolist()}.")
     count = len(pairs)
     k, l = (_per_spring(name, value, count, ()) for name, value in (("stiffness", stiffness), ("length", length)))
     where = _per_spring("points", points, count, (2, 3))
@@ -58,5 +58,5 @@ def springs(ends: Any, stiffness: Any = 1.0, length: Any = 0.0, points: Any = ((
 def _per_spring(name: str, value: Any, count: int, tail: tuple[int, ...]):
     array = numbers(name, value)
     if np.shape(array) not in (tail, (count, *tail)):
-        raise ShapeError(f"{name} must have shape {tail} for all springs or {(count, *tail)}, one for each, but {np.shape(array)} came.")
+        raise ShapeError(f"{name} must have shape {tail} for all springs or {(count, *tail)}, one for each, got {np.shape(array)}.")
     return jnp.broadcast_to(array, (count, *tail)) if not isinstance(array, np.ndarray) else np.broadcast_to(array, (count, *tail))

@@ -74,10 +74,10 @@ class Terms:
 
     def __init__(self, function: Callable, words: str | None = None):
         if isinstance(function, Terms) and not isinstance(function, type(self)):
-            raise ShapeError(f"A {self.kind} was wanted, but a {function.kind} came: {function}. Give it to the other argument of rigid_bodies.")
+            raise ShapeError(f"Expected a {self.kind}, got a {function.kind}: {function}. Give it to the other argument of rigid_bodies.")
         one = law(self.kind, function, ("x", "R"))
         if one is None:
-            raise ShapeError(f"A {self.kind} must be a function of (x, R), but None came.")
+            raise ShapeError(f"A {self.kind} must be a function of (x, R), got None.")
         self._parts: tuple[Whole | BodyTerm | PairTerm, ...] = (Whole(one),)
         self._words = words or getattr(function, "__name__", type(function).__name__).replace("<lambda>", "own function")
 

@@ -80,7 +80,7 @@ class _Own:
 def _uniform(system: System, rate) -> Friction:
     if not isinstance(rate, Tracer):
         if np.shape(rate) != ():
-            raise ShapeError(f"rate must be one number, the same for everything, but shape {np.shape(rate)} came. Use friction= for different ones.")
+            raise ShapeError(f"rate must be one number, the same for everything, got shape {np.shape(rate)}. Use friction= for different ones.")
         check(np.asarray(rate, float), False, "rate", positive=False)
         if rate == 0:
             return Nothing()
@@ -101,7 +101,7 @@ def _from_function(system: System, friction: Callable) -> Factors:
     except Exception as problem:
         raise ShapeError(f"friction(q) must return factors B(q), one array (n, r) or arrays (..., r) as in a velocity: {why(problem)}.") from problem
     if shape[0] != system.space.dim:
-        raise ShapeError(f"friction(q) must return factors B(q) with {system.space.dim} rows on {system.space}, but shape {shape} came.")
+        raise ShapeError(f"friction(q) must return factors B(q) with {system.space.dim} rows on {system.space}, got shape {shape}.")
     _check_sign(system, lambda q: source(system, q, one, 0.5 * one, None), shape)
     return Factors(source, None, shape[1], f"Γ = B(q) B(q)ᵀ/2kT with {shape[1]} columns")
 
@@ -121,8 +121,8 @@ def _check_sign(system: System, factors: Callable, shape: tuple[int, ...]) -> No
         smallest = np.linalg.eigvalsh(np.asarray(B)).min() if np.allclose(B, np.swapaxes(B, 0, 1)) else 0.0
         if smallest < -1e-12 * np.abs(B).max():
             raise DomainError(
-                f"friction(q) must return factors B(q) of a friction Γ = B(q) B(q)ᵀ/2kT ≥ 0, but a symmetric matrix with eigenvalue {smallest:.3g} "
-                "came, whose sign would have no effect. If Γ(q) itself was meant, return jnp.linalg.cholesky(2 kT Γ(q)); it cannot be negative."
+                f"friction(q) must return factors B(q) of a friction Γ = B(q) B(q)ᵀ/2kT ≥ 0, got a symmetric matrix with eigenvalue {smallest:.3g}, "
+                "whose sign would have no effect. If Γ(q) itself was meant, return jnp.linalg.cholesky(2 kT Γ(q)); it cannot be negative."
             )
 
 

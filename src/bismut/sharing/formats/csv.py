@@ -1,4 +1,4 @@
-"""CSV, text: a table for each observer. Numbers have all digits; what is no number is an empty cell."""
+"""CSV, text: a table for each observer. Numbers have all digits; NaN is an empty cell."""
 
 from pathlib import Path
 

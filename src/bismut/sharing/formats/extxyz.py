@@ -132,7 +132,7 @@ def _frames(file: Path, lines: list[str]) -> Iterator[tuple[str, list[str]]]:
             at += 1
             continue
         if not lines[at].strip().isdigit() or at + 2 + int(lines[at]) > len(lines) or int(lines[at]) == 0:
-            raise BismutError(f"{file}, line {at + 1}: a number of particles and as many lines were wanted, but {lines[at][:40]!r} came.")
+            raise BismutError(f"{file}, line {at + 1}: expected a number of particles and as many lines, got {lines[at][:40]!r}.")
         count = int(lines[at])
         yield lines[at + 1], lines[at + 2 : at + 2 + count]
         at += 2 + count

@@ -61,7 +61,7 @@ def exp_parts(x: Twofold) -> tuple[Bits, Real, Real]:
 
 
 def expm1(x: Real) -> Real:
-    """eˣ − 1 = (2ⁿ − 1) + 2ⁿ (eʳ − 1); halves of both until the end, since 2^1024 is no number."""
+    """eˣ − 1 = (2ⁿ − 1) + 2ⁿ (eʳ − 1); halves of both until the end, since 2^1024 overflows."""
     inside = x.at_most(710.0).at_least(-60.0)
     raised, n = nearest(inside * LOG2_E)
     r, rest = reduced(n, (inside, x.lift(0.0)))
