@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figures test test-newest test-ovito page-test check measure bench clean
+.PHONY: demo figures test test-newest test-ovito test-install page-test docs check measure bench clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
@@ -13,10 +13,23 @@ figures: .venv/demo
 test: .venv/test check
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser"
 
-# Pages of moving bodies in a real browser, without a network. Debian's Chromium is installed if there is none.
-page-test: .venv/test
+# Pages of moving bodies and the documentation in a real browser, without a network. Debian's Chromium is installed if there is none.
+page-test: .venv/test docs
 	@command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
 	$(BIN)/pytest -m browser tests/pages
+
+# The documentation site, in build/site, with an environment of its own. Warnings are errors, and every link is followed.
+docs: .docs/ready
+	.docs/bin/python docs/site/build.py
+
+.docs/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .docs
+	.docs/bin/pip install --quiet --constraint constraints.txt --editable '.[figures,view,docs]'
+	touch $@
+
+# Wheel and sdist as a user installs them, in fresh environments outside the checkout, for Python 3.11, 3.12 and 3.13.
+test-install:
+	PYTHON=$(PYTHON) .ci/install
 
 # The newest Python that is found, which has a newer jax: a file of each room, in an environment of its own. What a new version breaks, it breaks there.
 SMOKE := cli/test_toml engines/test_compiler ensembles/test_ensemble flows/test_structure mechanics/test_dependence noise/test_threefry \
@@ -42,9 +55,11 @@ test-ovito: .ovito/ready
 	.ovito/bin/pip install --quiet --constraint constraints.txt --editable '.[share,smoke,ovito]'
 	touch $@
 
+PAGES := docs/api.py docs/site docs/notebooks/execute.py docs/pictures
+
 check: .venv/test
-	$(BIN)/ruff check src tests benchmarks examples docs/api.py
-	$(BIN)/ruff format --check src tests benchmarks examples docs/api.py
+	$(BIN)/ruff check src tests benchmarks examples $(PAGES)
+	$(BIN)/ruff format --check src tests benchmarks examples $(PAGES)
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/basedpyright
 
@@ -74,4 +89,4 @@ bench: .bench/ready
 	touch $@
 
 clean:
-	rm -rf .venv .newest .ovito .bench output build dist
+	rm -rf .venv .newest .ovito .docs .bench output build dist

@@ -1,7 +1,9 @@
-"""python -m benchmarks.workers: one run by one and by two workers, and the constants of the model in docs/scaling.md; JSON in output/workers.json.
+"""python -m benchmarks.workers: one run by one and by two workers, what storing costs, and the constants of the model in docs/scaling.md.
 
-A machine that others use as well tells little by its clock. So each speed comes with path-steps per second of processor time of all processes, and
-ratios are medians over rounds. --quick makes fewer and shorter ones.
+    speed-up = seconds of one worker / seconds of two          overhead = (seconds with a folder − seconds without) / seconds without
+
+Both sides take turns, and each pair gives a ratio: mean ± standard error over pairs, by the clock and by processor time of all processes, which is
+what a machine that others use as well can tell. About four minutes; --quick makes fewer and shorter rounds. JSON in output/workers.json.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from bismut.ensembles.working import Work
 from bismut.executors import Line
 from bismut.executors.worker import packed
 from bismut.gallery import entry
-from bismut.store import claim
+from bismut.store import asked_of_request, carry_out_kept, claim, origin
+from bismut.store.manifest import plain_json
 
 jax.config.update("jax_enable_x64", True)
 
@@ -43,20 +46,22 @@ def main() -> None:
     parser.add_argument("--constants", action="store_true", help="no runs, only the constants")
     parser.add_argument("--json", type=Path, default=Path("output") / "workers.json")
     asked = parser.parse_args()
-    rounds, seconds = (3, 4.0) if asked.quick else (5, 10.0)
+    rounds, seconds = (3, 2.0) if asked.quick else (7, 5.0)
     found: dict[str, Any] = {"cores": os.cpu_count(), "load": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d")}
+    if not asked.constants:
+        run = _run(seconds)
+        print(f"heavy top, {run.blocks} blocks of {run.size}, {run.steps} steps; load {found['load']:.1f} on {found['cores']} cores, {rounds} pairs")
+        print(f"  {'':34} {'by the clock':>16} {'by processor time':>20}")
+        for kind, make in KINDS.items():
+            with ExitStack() as stack:
+                one, two = (_entered(stack, make(n)) for n in (1, 2))
+                sides = [partial(carry_out, run, executor=executor, progress=False) for executor in (one, two)]
+                found[kind] = _compared(f"{kind}: speed-up from 1 to 2 workers", *sides, rounds, lambda one, two: one / two)
+        found["storing"] = _compared("storing: overhead", *storing(run), rounds, lambda kept, free: 100 * (kept / free - 1), " %")
     found["constants"] = constants()
-    print(f"  {'':44} {'clock':>10} {'processor':>10}")
+    print(f"\n  {'':44} {'clock':>10} {'processor':>10}")
     for name, (clock, processor) in found["constants"].items():
         print(f"  {name:44} {clock:10.4g} {processor:10.4g}", flush=True)
-    if asked.constants:
-        return
-    run = _run(seconds)
-    print(f"\nheavy top, {run.blocks} blocks of {run.size}, {run.steps} steps; load {found['load']:.1f} on {found['cores']} cores")
-    for kind, make in KINDS.items():
-        found[kind] = efficiency(make, run, rounds)
-        told = "  ".join(f"{name} {value:8.3g}" for name, value in found[kind].items())
-        print(f"  {kind:10} {told}", flush=True)
     asked.json.parent.mkdir(parents=True, exist_ok=True)
     asked.json.write_text(json.dumps(found, indent=1))
     print(f"\nwritten to {asked.json}")
@@ -77,27 +82,33 @@ def _run(seconds: float, block: int = 4096, blocks: int = 8, steps: int | None =
     return made(max(100, int(100 * seconds / max(time.process_time() - clock, 1e-3))))
 
 
-def efficiency(make: Callable[[int], Any], run: Any, rounds: int) -> dict[str, float]:
-    """Million path-steps a second by one worker and by two, by the clock and by processor time; the ratios, and what two workers keep of it."""
-    work = run.steps * run.trajectories / 1e6
-    found = []
-    for n in (1, 2):
-        with ExitStack() as stack:
-            executor = _entered(stack, make(n))
-            carry_out(run, executor=executor, progress=False)  # begun and compiled
-            found.append([_spent(partial(carry_out, run, executor=executor, progress=False), 1) for _ in range(rounds)])
-    pairs = list(zip(*found, strict=True))
-    clock, effort = (statistics.median(one[i] / two[i] for one, two in pairs) for i in (0, 1))
-    best = [min(pair[n][0] for pair in pairs) for n in (0, 1)]
-    spent = [min(pair[n][1] for pair in pairs) for n in (0, 1)]
-    return {
-        "one": work / best[0],
-        "two": work / best[1],
-        "ratio": clock,
-        "one per cpu": work / spent[0],
-        "two per cpu": work / spent[1],
-        "kept": effort,
-    }
+def _compared(name: str, one: Callable, other: Callable, rounds: int, ratio: Callable[[float, float], float], unit: str = "") -> dict[str, Any]:
+    """What the ratio of two sides is, by the clock and by processor time, each with its standard error; and the seconds of every round."""
+    sides = (one, other)
+    for side in sides:
+        side()  # begun and compiled
+    pairs = []
+    for i in range(rounds):
+        order = (0, 1) if i % 2 else (1, 0)
+        taken = {which: _spent(sides[which], 1) for which in order}
+        pairs.append((taken[0], taken[1]))
+    ratios = [[ratio(first[kind], second[kind]) for first, second in pairs] for kind in (0, 1)]
+    told = [(statistics.mean(values), statistics.stdev(values) / len(values) ** 0.5) for values in ratios]
+    print(f"  {name:34} " + "    ".join(f"{mean:8.2f} ± {error:.2f}{unit}" for mean, error in told), flush=True)
+    return {"clock": told[0], "processor": told[1], "seconds": pairs}
+
+
+def storing(run: Any) -> tuple[Callable[[], None], Callable[[], None]]:
+    """The run with a folder and without: statistics alone, blocks committed as they end, checkpoints at the usual cadence."""
+    executor = bm.Threads()
+
+    def kept() -> None:
+        with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+            documents = {"provenance.json": plain_json(origin(run, "benchmark"))}
+            with claim(Path(folder) / "run", documents, asked=asked_of_request(run)) as claimed:
+                carry_out_kept(claimed, run, executor=executor, progress=False)
+
+    return kept, partial(carry_out, run, executor=executor, progress=False)
 
 
 def _entered(stack: ExitStack, executor: Any) -> Any:

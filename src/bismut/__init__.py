@@ -4,11 +4,14 @@ The public names are those of `bismut.public`. They are fetched when the first o
 `bismut --help` or a completed word in a shell should not wait for it.
 """
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bismut import units as units
     from bismut.public import *  # noqa: F403
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # quiet unless somebody listens: logging.getLogger("bismut").setLevel("DEBUG")
 
 
 def __getattr__(name: str) -> Any:

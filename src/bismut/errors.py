@@ -35,6 +35,10 @@ class WriteError(StoreError):
     """Writing failed for a reason that may be gone elsewhere: a full or read-only disk, a file in the way, a name that the disk refuses."""
 
 
+class DiskFullError(WriteError):
+    """There is no room where something is to be written."""
+
+
 class CompilerError(RuntimeError):
     """The compiler of this environment computes wrongly."""
 

@@ -5,6 +5,7 @@
 A lambda that is written again in a loop compiles nothing again, and what was not used for long is forgotten: memory is bounded.
 """
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -15,6 +16,8 @@ import equinox as eqx
 import jax
 
 from bismut.sameness import can_compare, key_of
+
+log = logging.getLogger(__name__)
 
 _MOST = 32  # programs kept: each may hold some megabytes of machine code
 
@@ -93,6 +96,7 @@ def compiled(function: Callable[Given, Value]) -> Callable[Given, Value]:
                 given, words = whole(numbers)
                 return cast(Any, function)(*given, **words)
 
+            log.debug("%s is compiled by XLA when it is called", function.__qualname__)
             inner.__name__ = function.__name__  # by which a jaxpr calls it
             return jax.jit(inner)
 

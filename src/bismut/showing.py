@@ -24,6 +24,11 @@ def table(title: str, rows: Iterable[Sequence[Any]], columns: Sequence[str] = ()
     return f"<div><strong>{escape(title)}</strong><table>{head}<tbody>{body}</tbody></table></div>"
 
 
+def bar(fraction: float, words: str) -> str:
+    """A bar with words beside it, in HTML."""
+    return f'<div><progress value="{fraction:.4f}" max="1"></progress> <code>{escape(words)}</code></div>'
+
+
 def text(words: str) -> str:
     """Words as they stand, in HTML."""
     return f"<pre>{escape(words)}</pre>"

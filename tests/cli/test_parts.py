@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bismut.errors import BismutError
+from bismut.errors import BismutError, StoreError
 from bismut.executors.cluster import check_address
-from bismut.store import load, open_run, verify_data
+from bismut.store import identity, load, open_run, verify_data
 
 RUN = ("run", "kubo-oscillator", "--trajectories", "22", "--steps", "60", "--block", "4", "--seed", "3", "--observe", "energy,time_average:q,paths")
 
@@ -41,22 +41,25 @@ def test_parts_made_at_the_same_time_are_the_whole(bismut, process, tmp_path):
     same(tmp_path / "whole", tmp_path / "run")
     assert not (tmp_path / "run" / "parts").exists()
     assert verify_data(tmp_path / "run").ok
+    assert "certificate.json" in open_run(tmp_path / "run").parts
 
 
 def test_what_is_missing_damaged_or_of_another_run_is_named(bismut, tmp_path):
     """One block after another in this process; a part that is begun again is gone on with, and one that is complete is left alone."""
     part = lambda blocks, *more: bismut(*RUN, "--out", "run", "--blocks", blocks, *more)
     assert "not there yet: blocks 0:2, 3:6" in part("2:3").stdout
-    assert "is complete: nothing is computed" in part("2:3").stdout
+    assert "is complete; nothing is computed" in part("2:3").stdout
     assert "so blocks 6:9 are none" in part("6:9").stdout
     assert part("0:2").exit_code == 0
     assert "blocks 2:3: complete" in bismut("info", "run").stdout
     refused = bismut("merge", "run")
     assert refused.exit_code == 2
     assert "lacks blocks 3:6 of 6" in refused.stderr
-    assert part("3:6", "--seed", "4").exit_code == 0
-    assert "seed is 4 there, 3 here" in bismut("merge", "run").stderr
-    assert part("3:6", "--overwrite").exit_code == 0
+    other = part("3:6", "--seed", "4")
+    assert other.exit_code == 2
+    assert "seed is 3 there, 4 here" in other.stderr
+    assert not (tmp_path / "run" / "parts" / "3-6").exists()
+    assert part("3:6").exit_code == 0
     chunk = tmp_path / "run" / "parts" / "3-6" / "blocks" / "0-4.zip"
     data = bytearray(chunk.read_bytes())
     data[len(data) // 2] ^= 1
@@ -68,6 +71,37 @@ def test_what_is_missing_damaged_or_of_another_run_is_named(bismut, tmp_path):
     bismut(*RUN, "--out", "whole")
     same(tmp_path / "whole", tmp_path / "run")
     assert "is a whole run already" in part("0:3").stderr
+
+
+def test_a_folder_of_parts_says_what_it_is_to_every_command(bismut, tmp_path):
+    assert bismut(*RUN, "--out", "run", "--blocks", "0:2").exit_code == 0
+    for line in ("resume", "extend --steps 3", "plot", "verify --data", "verify", "repair", "view", "export --to csv"):
+        words = line.split()
+        refused = bismut(words[0], "run", *words[1:])
+        assert refused.exit_code == 2, words
+        assert "`bismut merge run` makes one run of them" in refused.stderr, words
+    with pytest.raises(StoreError, match=r"holds parts of a run, 0-2 in .*bismut merge"):
+        load(tmp_path / "run")
+
+
+def test_parts_of_another_run_are_noticed_before_anything_is_computed(bismut, tmp_path, monkeypatch):
+    """Another seed, parameter or length; that a node has other software is left to `merge`."""
+    words = (*RUN, "--out", "run", "--blocks")
+    assert bismut(*words, "0:2").exit_code == 0
+    monkeypatch.setattr("bismut.cli.runs.carrying.carry_out_kept", lambda *given, **more: pytest.fail("it was computed"))
+    for changed in (("--seed", "4"), ("--set", "frequency=3"), ("--steps", "61")):
+        refused = bismut(*words, "2:4", *changed)
+        assert refused.exit_code == 2, changed
+        assert "holds another run" in refused.stderr
+        assert [folder.name for folder in (tmp_path / "run" / "parts").iterdir()] == ["0-2"]
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(identity, "_version", lambda name: "9.9")
+    assert bismut(*words, "2:6").exit_code == 0
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    assert "--force" in bismut("merge", "run").stderr
+    assert bismut("merge", "run", "--force").exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,18 @@ def test_a_run_with_paths_becomes_a_page(bismut, tmp_path):
     assert "angular speed" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
+def test_the_page_is_no_stranger_in_the_folder_of_the_run(bismut, tmp_path):
+    """It lies with the pictures, and the run can be replaced as before."""
+    words = ("run", "heavy-top", "--observe", "paths", "--steps", 3, "--trajectories", 1, "--out", "top")
+    assert bismut(*words).exit_code == 0
+    seen = bismut("view", "top")
+    assert seen.exit_code == 0, seen.stderr
+    assert (tmp_path / "top" / "pictures" / "view.html").is_file()
+    assert bismut("verify", "top", "--data").exit_code == 0
+    replaced = bismut(*words, "--overwrite")
+    assert replaced.exit_code == 0, replaced.stderr
+
+
 def test_a_run_without_paths_says_how_to_keep_some(bismut):
     assert bismut("run", "oscillator", "--observe", "energy", "--steps", 4, "--trajectories", 2, "--out", "some").exit_code == 0
     seen = bismut("view", "some")

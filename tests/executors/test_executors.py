@@ -5,11 +5,12 @@ Real processes, real SIGKILLs and SIGSTOPs; the work is without JAX, so that a w
 
 import os
 import signal
+import socket
 import time
 
 import pytest
 
-from bismut.errors import ProcessError
+from bismut.errors import BismutError, DomainError, ProcessError
 from bismut.executors import Dask, Failed, Line, Processes, Threads
 from tests.executors.works import Errand
 
@@ -143,3 +144,31 @@ def test_results_that_were_taken_over_are_not_computed_again(cluster, tmp_path):
     begun = work.begun()
     assert sum(begun.values()) <= len(JOBS) + 2, "at most what it had begun, and what was there but not fetched"
     assert begun[next(iter(found))] == 1
+
+
+@pytest.mark.parametrize("number", [1.5, 0, -1, True, "2"])
+def test_a_number_of_workers_is_whole_and_positive(number):
+    for make in (Threads, Processes, lambda n: Processes(attempts=n)):
+        with pytest.raises(DomainError, match=f"must be a whole number ≥ 1, got {number!r}"):
+            make(number)
+    with pytest.raises(DomainError, match="patience must be a positive number of seconds, got 0"):
+        Processes(patience=0)
+
+
+def test_a_scheduler_that_is_not_there_is_told_of_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    clock = time.monotonic()
+    with pytest.raises(BismutError, match=rf"There is no cluster at tcp://127.0.0.1:{port}: .*refused.* Begin one with `dask scheduler`"):
+        Dask(f"tcp://127.0.0.1:{port}")
+    assert time.monotonic() - clock < 10
+
+
+def test_somebody_who_waits_for_a_scheduler_is_told_so(capsys):
+    """A port at which something listens that is no scheduler, and never answers."""
+    dask = pytest.importorskip("dask")
+    with socket.create_server(("127.0.0.1", 0)) as server, dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(BismutError, match=f"There is no cluster at {address}: what listens there does not answer"):
+            Dask(address)
+        assert f"bismut: waiting for the scheduler at {address} (2 s)." in capsys.readouterr().err

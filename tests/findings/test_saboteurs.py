@@ -49,8 +49,8 @@ def test_a_runge_kutta_method_called_symplectic():
     state = State(jnp.array([0.4]), jnp.array([1.0]))
     liar = saboteurs.SymplecticRungeKutta(well)
     assert failed(one_step(liar, state, bm.Wiener(SEED), 0.3)) == {"symplectic defect", "phase volume"}
-    assert failed(drift(liar, state, step=0.5, seed=SEED)) == {"energy drift"}
-    assert verdicts(drift(bm.Verlet(well), state, step=0.5, seed=SEED)) == {"energy drift": "pass"}
+    assert "energy drift" in failed(drift(liar, state, step=0.5, seed=SEED))
+    assert verdicts(drift(bm.Verlet(well), state, step=0.5, seed=SEED)) == {"energy drift": "pass", "modified energy": "pass"}
 
 
 def test_two_per_cent_of_the_friction_missing():

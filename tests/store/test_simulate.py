@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.errors import StoreError, WriteError
+from bismut.errors import DomainError, StoreError, WriteError
 from bismut.gallery import entry
 from bismut.store import Run, open_run, origin_of, verify_data
+from bismut.store.files import folder_of
 
 
 def scheme(k=0.5):
@@ -51,6 +52,24 @@ def test_a_call_that_fails_goes_on_when_it_is_made_again(tmp_path, monkeypatch, 
     assert "is complete; nothing is computed" in capsys.readouterr().err
     tree = bm.load(path)
     assert (tree.attrs["state"], tree.attrs["done"]) == ("complete", {"trajectories": 20, "steps": 60})
+
+
+def test_a_complete_run_is_read_and_not_renewed_by_force(tmp_path, monkeypatch):
+    """With other functions, force reads what is there: nothing is computed, and the run stays the one it was."""
+    path, alone = tmp_path / "a", simulate(tmp_path / "a")
+    before = (path / "manifest.jsonl").read_bytes()
+    monkeypatch.setattr("bismut.ensembles.working.run_block", lambda *_: pytest.fail("it was computed"))
+    with pytest.raises(StoreError, match="scheme is another"):
+        simulate(path, k=0.7)
+    same(simulate(path, k=0.7, force=True), alone)
+    assert (path / "manifest.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", [3, b"a", 1.5, True])
+def test_a_folder_has_a_name(name):
+    """As simulate(store=...), save and load ask; types are looked at here before they do."""
+    with pytest.raises(DomainError, match="store must be the name of a folder, got "):
+        folder_of(name, "store")
 
 
 def test_another_run_is_refused_by_name(tmp_path):

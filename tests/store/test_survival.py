@@ -18,6 +18,7 @@ from bismut.errors import StoreError
 from bismut.executors import Threads
 from bismut.store import Run, asked_of_request, carry_out_kept, claim, identity, open_run, origin, origin_of, take_up, verify_data
 from bismut.store.manifest import plain_json
+from bismut.wording import counted
 from tests.store import writers
 from tests.store.test_processes import begun, wait_for
 
@@ -186,6 +187,9 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, whole, tmp_
     assert f"the disk is full; what is done is in {disk / 'a'}. bismut resume {disk / 'a'} goes on." in found.stderr
     assert len(open_run(disk / "a").blocks) == 1
     assert verify_data(disk / "a").ok
+    again = bismut("resume", disk / "a", code=1).stderr
+    assert again == f"bismut: {disk}/a needs 1.0 MB, but 0.0 MB are free there. What was committed is intact: make room there, then go on.\n"
+    assert open_run(disk / "a").state == "interrupted"
     (disk / "filling").unlink()
     bismut("resume", disk / "a")
     same(disk / "a", whole)
@@ -254,7 +258,8 @@ def test_what_is_damaged_is_named_and_mended(tmp_path, chunks, whole, what, comp
         with pytest.raises(StoreError, match=named.rpartition("/")[2]):
             bm.load(folder)["energy"]["mean"].values.sum()
     mended = bismut("repair", folder).stdout
-    assert f"{computed} blocks computed again" in mended
+    assert f"{counted(computed, 'block')} computed again" in mended
+    assert max(map(len, mended.splitlines())) < 1000
     assert "0 corrupt" in mended
     same(folder, whole)
     assert "nothing is damaged" in bismut("repair", folder).stdout
@@ -264,6 +269,8 @@ def test_a_torn_manifest_is_what_was_committed(tmp_path, chunks, whole):
     """Half a line at the end is not a commit: the run is as far as the line before, says so, and goes on from there."""
     folder = tmp_path / "a"
     os.system(f"cp -r {whole} {folder}")
+    with claim(folder, resume=True) as run:
+        run.keep({}, state="complete")
     manifest = folder / "manifest.jsonl"
     manifest.write_bytes(manifest.read_bytes()[:-40])
     told = bismut("verify", folder, "--data").stdout
@@ -287,7 +294,7 @@ def test_what_is_left_of_an_interrupted_run_is_mended(tmp_path, chunks, monkeypa
     for at in stored.checkpoints:
         damaged(folder, f"truncated checkpoints/{at[0]}-{at[1]}.zip")
     assert "is damaged" in bismut("resume", folder, code=2).stderr
-    assert "1 blocks computed again" in bismut("repair", folder).stdout
+    assert "1 block computed again" in bismut("repair", folder).stdout
     assert open_run(folder).state == "interrupted"
     assert list(open_run(folder).blocks) == list(stored.blocks)
     assert not open_run(folder).checkpoints

@@ -13,7 +13,7 @@ from bismut.mechanics import Claims
 class HamiltonianVerlet(DiscreteHamiltonian):
     """Second order; explicit on ℝⁿ where q and p stand apart. Noise may see the momentum."""
 
-    claims = Claims(order=2, symplectic=True, momentum_maps=True)
+    claims = Claims(order=2, symplectic=True, momentum_maps=True, self_adjoint=True)
 
     def __call__(self, H, N, q0, q1, x, p, h, dW, t):
         return 0.5 * h * (H(q0, p, t) + H(q1, p, t + h)) + 0.5 * (N(q0, p, t) + N(q1, p, t + h)) @ dW

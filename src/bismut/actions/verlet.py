@@ -13,7 +13,7 @@ from bismut.mechanics import Claims
 class Verlet(Action):
     """Second order; explicit on ℝⁿ for L = T(v) − U(q)."""
 
-    claims = Claims(order=2, symplectic=True, momentum_maps=True)
+    claims = Claims(order=2, symplectic=True, momentum_maps=True, self_adjoint=True)
 
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
         return 0.5 * h * (L(q0, v, t) + L(q1, v, t + h)) + 0.5 * (gamma(q0, t) + gamma(q1, t + h)) @ dW

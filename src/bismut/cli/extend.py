@@ -4,10 +4,8 @@ from typing import Annotated
 
 import typer
 
-from bismut.cli import began
 from bismut.cli.group import whole_number
-from bismut.cli.resume import AsJson, Force, MaxTime, Model, RunFolder
-from bismut.cli.runs.executors import Cluster, Insecure, Workers, chosen_executor
+from bismut.cli.options import AsJson, Cluster, Force, Insecure, MaxTime, Model, RunFolder, Workers
 
 
 def extend(
@@ -32,17 +30,10 @@ def extend(
     bismut continue output/heavy-top --steps 5000
     bismut extend output/heavy-top --trajectories 10000
     """
-    from bismut.cli.runs.again import again
-    from bismut.cli.runs.carrying import carry_out, command_line
+    from bismut.cli.runs.going_on import go_on
     from bismut.errors import BismutError
-    from bismut.store import blocks_of, deadline_after, open_run, take_up
 
     if min(steps or 0, trajectories or 0) < 0 or not (steps or trajectories):
         raise BismutError("How much more? Give --steps N, --trajectories N or both.")
-    deadline, stored = deadline_after(max_time, began()), open_run(run)
-    if blocks_of(stored) is not None:
-        raise BismutError(f"{run} is a part of a run: first `bismut merge` the whole, then extend that.")
-    found = again(stored, model, force, steps=steps, trajectories=trajectories)
-    with chosen_executor(workers, cluster, insecure) as executor:
-        claimed = take_up(stored.folder, found.request, command=command_line(), documents=found.documents, extend=True, force=force)
-        carry_out(claimed, found.request, deadline=deadline, as_json=as_json, model=model, executor=executor)
+    more = {"steps": steps or 0, "trajectories": trajectories or 0}
+    go_on(run, more, model=model, force=force, max_time=max_time, workers=workers, cluster=cluster, insecure=insecure, as_json=as_json)

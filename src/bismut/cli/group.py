@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperGroup
 
 from bismut.cli import interrupted
+from bismut.cli.log import moved_to_the_front
 from bismut.cli.terminal import nobody_listens
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
@@ -26,7 +27,7 @@ class Commands(TyperGroup):
     """The commands of bismut, with errors as exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
-        from bismut.errors import BismutError, SimulationError
+        from bismut.errors import BismutError, DiskFullError, SimulationError
 
         double_precision()
         try:
@@ -36,14 +37,14 @@ class Commands(TyperGroup):
             return found
         except BrokenPipeError:
             raise typer.Exit(nobody_listens()) from None
-        except BismutError as problem:
+        except (BismutError, SimulationError) as problem:
             print(f"bismut: {problem}", file=sys.stderr)
-            raise typer.Exit(WRONG_USE) from None
-        except SimulationError as problem:
-            print(f"bismut: {problem}", file=sys.stderr)
-            raise typer.Exit(FAILED) from None
+            raise typer.Exit(FAILED if isinstance(problem, DiskFullError | SimulationError) else WRONG_USE) from None
         except KeyboardInterrupt as problem:
             raise typer.Exit(interrupted(problem)) from None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, moved_to_the_front(args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """An unknown command suggests the nearest."""

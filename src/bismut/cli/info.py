@@ -20,22 +20,22 @@ def info(
     """
     import tomllib
 
-    from bismut.store import open_run, parts_of, read_run, verify_data
+    from bismut.store import open_run, parts_of, read_run
     from bismut.store.manifest import MANIFEST
 
     if not (run / MANIFEST).is_file() and (parts := parts_of(run)):
         if as_json:
             print_json({"folder": run, "parts": {part.folder.name: {"state": part.state, "blocks": len(part.blocks)} for part in parts}})
         else:
-            print(f"{run}: parts of a run, which `bismut merge {run}` puts together")
+            print(f"{run}: parts of a run, which `bismut merge {quote(str(run))}` puts together")
             print("\n".join(f"  blocks {part.folder.name.replace('-', ':')}: {part}" for part in parts))
         return
-    if "statistics" not in open_run(run).parts:
-        stored = open_run(run)
+    stored = open_run(run)
+    if "statistics" not in stored.parts:
         if as_json:
             print_json({"folder": run, "state": stored.state, "asked": stored.asked, "done": stored.done, "blocks": len(stored.blocks)})
         else:
-            print(f"{verify_data(run)}\nno statistics yet; `bismut resume {quote(str(run))}` goes on")
+            print(f"no statistics yet\n{_unfinished(run)}")
         return
     found = read_run(run)
     groups = {name: group.to_dataset() for name, group in found.statistics.children.items()}
@@ -50,7 +50,7 @@ def info(
     print(f"{how['scheme']} on {how['space']}: {how['trajectories']} trajectories, {how['steps']} steps of {how['step']:g}, seed {how['seed']}")
     print(made["outcome"]["words"])
     if found.stored.state != "complete":
-        print(f"not complete: {found.stored}\n{verify_data(run)}")
+        print(f"not complete: {found.stored}\n{_unfinished(run)}")
     after = f", after {made['seconds']:g} s" if "seconds" in made else ""
     print(f"\ncommand   {made.get('command', 'bismut.save')}\nwritten   {made['written']}{after}")
     print("versions  " + ", ".join(f"{name} {number}" for name, number in made.get("versions", how["versions"]).items()))
@@ -64,6 +64,20 @@ def info(
     if final is not None and final.sizes:
         print(f"  final: {', '.join(f'{kind} {tuple(array.shape)}' for kind, array in final.items())}")
     print(f"\nIn Python: bismut.load({str(run)!r}).  Pictures: bismut plot {quote(str(run))}.  Again: bismut run {quote(str(run / 'run.toml'))}")
+
+
+def _unfinished(run: Path) -> str:
+    """What there is of a run that is not complete, and what to do with it."""
+    from bismut.store import open_run, origin_of, verify_data
+    from bismut.store.reading import remedy
+
+    report, stored = verify_data(run), open_run(run)
+    if not report.ok:
+        return f"{report}\n{remedy(run)}"
+    if stored.state == "running":
+        return f"{report}\nIt is being written by {stored.writer or 'another process'}."
+    model = (origin_of(stored).get("model") or {}).get("place")
+    return f"{report}\n`bismut resume {quote(str(run))}{f' --model {quote(model)}' if model else ''}` goes on."
 
 
 def _shapes(data: Any) -> dict[str, dict[str, int]]:

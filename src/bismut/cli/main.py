@@ -12,6 +12,7 @@ from bismut.cli.group import Commands
 from bismut.cli.import_ import import_
 from bismut.cli.info import info
 from bismut.cli.listing import list_systems
+from bismut.cli.log import common
 from bismut.cli.merge import merge
 from bismut.cli.new import new
 from bismut.cli.plot import plot
@@ -44,6 +45,7 @@ Exit codes: 0 fine, 1 failed findings or trajectories, 2 wrong use, 3 undecided 
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.callback()(common)
 # Name, command, and the line that `bismut --help` has for it.
 for name, command, words in (
     ("list", list_systems, "what is in the gallery"),

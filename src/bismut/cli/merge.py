@@ -1,7 +1,6 @@
 """`bismut merge RUN`: one run of parts that were run with --blocks."""
 
-from bismut.cli.group import FAILED
-from bismut.cli.resume import AsJson, Force, Model, RunFolder
+from bismut.cli.options import AsJson, Force, Model, RunFolder
 
 
 def merge(run: RunFolder, model: Model = None, force: Force = False, as_json: AsJson = False) -> None:
@@ -14,13 +13,10 @@ def merge(run: RunFolder, model: Model = None, force: Force = False, as_json: As
     bismut run heavy-top --trajectories 1e5 --out top --blocks 12:25
     bismut merge top
     """
-    import typer
-
     from bismut.cli.runs.again import again
-    from bismut.cli.runs.carrying import command_line, tell
+    from bismut.cli.runs.carrying import command_line, end, tell
     from bismut.store import merge_parts
 
     kept = merge_parts(run, lambda stored: again(stored, model, force).request, command=command_line(), force=force)
     tell(kept, as_json)
-    if kept.problem or not kept.result.outcome.ok:
-        raise typer.Exit(FAILED)
+    end(kept, run, model)

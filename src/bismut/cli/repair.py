@@ -1,7 +1,7 @@
 """`bismut repair RUN`: recompute what is damaged."""
 
 from bismut.cli.group import print_json
-from bismut.cli.resume import AsJson, Force, Model, RunFolder
+from bismut.cli.options import AsJson, Force, Model, RunFolder
 
 
 def repair(run: RunFolder, model: Model = None, force: Force = False, as_json: AsJson = False) -> None:
@@ -13,22 +13,29 @@ def repair(run: RunFolder, model: Model = None, force: Force = False, as_json: A
     bismut repair output/heavy-top
     """
     from bismut.cli.runs.again import again
-    from bismut.cli.runs.carrying import command_line
+    from bismut.cli.runs.carrying import command_line, end
     from bismut.store import repair as mend
     from bismut.store import verify_data
+    from bismut.wording import counted, first_of
 
     done = mend(run, lambda stored: again(stored, model, force).request, command=command_line(), force=force)
     if as_json:
-        print_json({"folder": run, "damaged": done.damaged, "computed": done.computed, "others": done.others})
-        return
-    if not done.damaged:
+        told = {"damaged": done.damaged, "computed": done.computed, "others": done.others, "extended": done.extended}
+        print_json({"folder": run, **told})
+    elif not done.damaged:
         print(f"{run}: nothing is damaged.")
-        return
-    for place, problems in done.damaged.items():
-        print(f"mended  {place}: {'; '.join(problems)}")
-    print(f"{done.computed} blocks computed again")
-    if done.others:
-        print(f"not what they were, but what another program gives (see taken_up in provenance.json): {', '.join(done.others)}")
-    if "manifest.jsonl" in done.damaged:
-        print("What stood behind the altered line is given up. If the run had been extended there, extend it again: this is what was asked before.")
-    print(verify_data(run))
+    else:
+        for place, problems in done.damaged.items():
+            print(f"mended  {place}: {first_of(problems, between=' ')}")
+        print(f"{counted(done.computed, 'block')} computed again")
+        if done.others:
+            print(f"not what they were, but what another program gives (see taken_up in provenance.json): {first_of(done.others)}")
+        if done.extended:
+            print("The run had been extended, as its run.toml and provenance.json say: it is restored as the longer run.")
+        elif "manifest.jsonl" in done.damaged:
+            print(
+                "What stood behind the altered line is given up. If the run had been extended there, extend it again: this is what was asked before."
+            )
+        print(verify_data(run))
+    if done.kept is not None:
+        end(done.kept, run, model)

@@ -5,83 +5,45 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli import began
-from bismut.cli.group import begins, block_range, duration, print_json, system_names, whole_number
-from bismut.cli.runs.executors import Cluster, Insecure, Workers, chosen_executor
-from bismut.cli.runs.schema import MOTIONS, OF_STATE, OF_SYSTEM, PLAIN_KINDS, SCHEMES, SPLITTINGS
+from bismut.cli import began, options
+from bismut.cli.group import print_json
+from bismut.cli.runs.executors import chosen_executor
 
 OUTPUT = Path("output")
 
 
 def run(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="a gallery name, a run file, or model.py:system", autocompletion=system_names)],
-    parameters: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a parameter: name=1.5, name=1,2,3 or name=none; may be repeated")
-    ] = None,
-    scheme: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"{', '.join(SCHEMES)} [the system's own choice]", autocompletion=begins(SCHEMES))
-    ] = None,
-    retraction: Annotated[str | None, typer.Option(metavar="NAME", help="cayley or exp, for the first three schemes [cayley]")] = None,
-    temperature: Annotated[float | None, typer.Option(metavar="KT", help="a heat bath: its kT")] = None,
-    friction: Annotated[
-        str | None,
-        typer.Option(metavar="NUMBERS", help="of the bath: a number, or one per coordinate; without it the system's own noise is the bath"),
-    ] = None,
-    rate: Annotated[str | None, typer.Option(metavar="NUMBER", help="of the bath, instead of friction: how fast momenta forget")] = None,
-    splitting: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"of the bath: {', '.join(SPLITTINGS)} [BAOAB]", autocompletion=begins(SPLITTINGS))
-    ] = None,
-    start: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="where it begins: q=0.5 or q=[[...]], and one of velocity=, momentum=, temperature= (random momenta); project=true moves it onto "
-            "the constraints; file=last.gsd and frame=-1 begin at a frame (GSD, extxyz); what is not given is the system's own; may be repeated",
-            autocompletion=begins(tuple(f"{key}=" for key in ("q", *MOTIONS, "project", "file", "frame"))),
-        ),
-    ] = None,
-    step: Annotated[float | None, typer.Option(metavar="H", help="time step [the system's own choice]")] = None,
-    steps: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="how many steps [1000]")] = None,
-    trajectories: Annotated[
-        int | None, typer.Option(parser=whole_number, metavar="N", help="how many trajectories, or the most with --until [100]")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="of the noise [0]")] = None,
-    every: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="steps between looks [about a hundred looks]")] = None,
-    burn_in: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="steps before anybody looks [0]")] = None,
-    t0: Annotated[float | None, typer.Option("--t0", metavar="T", help="the time at the start, where something depends on it [0]")] = None,
-    sweep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=A,B,C", help="run with each of several values of a parameter, on the same noise; may be repeated, for a grid"),
-    ] = None,
-    observe: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WHAT",
-            help="what is looked at, see above; commas or repeated [energy, temperature, all momentum maps]",
-            autocompletion=begins((*OF_SYSTEM, *OF_STATE, "paths", *(f"{kind}:" for kind in PLAIN_KINDS))),
-        ),
-    ] = None,
-    until: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=ERROR", help="stop adding trajectories once the standard error of an observer is that small; may be repeated"),
-    ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder for the results [output/NAME, or the next free name]")] = None,
-    final: Annotated[bool | None, typer.Option("--final/--no-final", help="keep the last states, from which more steps can go on [yes]")] = None,
-    block: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="trajectories of a block [by the size of a step]")] = None,
-    max_time: Annotated[
-        float | None, typer.Option(parser=duration, metavar="TIME", help="stop a little before, with exit code 75: 90s, 30m, 2h or 1:30:00")
-    ] = None,
-    workers: Workers = None,
-    cluster: Cluster = None,
-    insecure: Insecure = False,
-    blocks: Annotated[
-        range | None,
-        typer.Option(parser=block_range, metavar="A:B", help="run only these blocks, as a part in FOLDER/parts; `bismut merge FOLDER` joins parts"),
-    ] = None,
+    what: options.What,
+    parameters: options.Parameters = None,
+    scheme: options.Scheme = None,
+    retraction: options.Retraction = None,
+    temperature: options.Temperature = None,
+    friction: options.Friction = None,
+    rate: options.Rate = None,
+    splitting: options.Splitting = None,
+    start: options.Start = None,
+    step: options.Step = None,
+    steps: options.Steps = None,
+    trajectories: options.Trajectories = None,
+    seed: options.Seed = None,
+    every: options.Every = None,
+    burn_in: options.BurnIn = None,
+    t0: options.T0 = None,
+    sweep: options.Sweep = None,
+    observe: options.Observe = None,
+    until: options.Until = None,
+    out: options.Out = None,
+    final: options.Final = None,
+    block: options.Block = None,
+    max_time: options.MaxTime = None,
+    workers: options.Workers = None,
+    cluster: options.Cluster = None,
+    insecure: options.Insecure = False,
+    blocks: options.Blocks = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the results of an earlier run")] = False,
     write: Annotated[Path | None, typer.Option(metavar="RUN.toml", help="write the run file for what was typed, and run")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="say what the run would take, and do not run")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="outcome and last values as JSON")] = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Run a system and keep what was observed, with its configuration and provenance, in a folder.
 
@@ -118,12 +80,7 @@ def run(
     tables = {
         "parameters": typed.parameters(parameters),
         "scheme": {"name": scheme, "retraction": retraction},
-        "bath": {
-            "temperature": temperature,
-            "friction": typed.numbers("friction", friction),
-            "rate": typed.numbers("rate", rate),
-            "splitting": splitting,
-        },
+        "bath": typed.bath(temperature, friction, rate, splitting),
         "start": typed.settings("--start", start, "q=0.5"),
         "sweep": typed.sweeps(sweep),
         "until": typed.settings("--until", until, "energy=0.01"),

@@ -5,10 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import FAILED, begins, print_json, system_names, whole_number
-from bismut.cli.runs.schema import SCHEMES, SPLITTINGS
+from bismut.cli import options
+from bismut.cli.group import FAILED, print_json, system_names
+from bismut.cli.runs.schema import SCHEMES
 
 PAGE = Path("docs/measured.md")
+REPORTS = Path("output/measured")
 
 
 def verify(
@@ -16,18 +18,14 @@ def verify(
         str | None,
         typer.Argument(metavar="[WHAT]", help="a gallery name, a run file, model.py:system, or the folder of a run", autocompletion=system_names),
     ] = None,
-    parameters: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a parameter; may be repeated")] = None,
-    scheme: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"{', '.join(SCHEMES)} [the system's own choice]", autocompletion=begins(SCHEMES))
-    ] = None,
-    temperature: Annotated[float | None, typer.Option(metavar="KT", help="a heat bath: its kT")] = None,
-    friction: Annotated[str | None, typer.Option(metavar="NUMBERS", help="of the bath: a number, or one per coordinate")] = None,
-    rate: Annotated[str | None, typer.Option(metavar="NUMBER", help="of the bath, instead of friction")] = None,
-    splitting: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"of the bath: {', '.join(SPLITTINGS)} [BAOAB]", autocompletion=begins(SPLITTINGS))
-    ] = None,
-    step: Annotated[float | None, typer.Option(metavar="H", help="time step [the system's own choice]")] = None,
-    seed: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="of the noise [0]")] = None,
+    parameters: options.Parameters = None,
+    scheme: options.Scheme = None,
+    temperature: options.Temperature = None,
+    friction: options.Friction = None,
+    rate: options.Rate = None,
+    splitting: options.Splitting = None,
+    step: options.Step = None,
+    seed: options.Seed = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="for sampling: 10s, 2m, 1h; 0 for none")] = "10s",
     tolerance: Annotated[float, typer.Option(metavar="X", help="how far temperatures may be off, relative")] = 0.02,
     quick: Annotated[bool, typer.Option("--quick", help="structure and consistency alone: no orders, no engines, no sampling")] = False,
@@ -35,6 +33,7 @@ def verify(
     dark: Annotated[bool, typer.Option("--dark", help="draw it on a dark ground")] = False,
     everything: Annotated[bool, typer.Option("--all", help=f"the whole gallery; writes {PAGE}")] = False,
     own: Annotated[bool, typer.Option("--own", help="with --all: each system with its own scheme alone")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help=f"with --all: take up what was interrupted, from {REPORTS}")] = False,
     peers: Annotated[bool, typer.Option("--peers", help="judge diffrax, jax-md and OpenMM, if they are installed, beside bismut")] = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=f"where --all writes its page [{PAGE}]")] = None,
     data: Annotated[bool, typer.Option("--data", help="of a run's folder: compare every committed file with its checksum instead")] = False,
@@ -58,7 +57,7 @@ def verify(
     if sum([what is not None, everything, peers]) != 1:
         raise BismutError("verify wants one of: a name, a file or a folder; --all; --peers. `bismut list` shows the names.")
     if everything:
-        _everything(out or PAGE, budget, quick, own, as_json)
+        _everything(out or PAGE, budget, quick, own, resume, as_json)
         return
     if peers:
         _peers(budget, as_json)
@@ -73,12 +72,7 @@ def verify(
     tables = {
         "parameters": typed.parameters(parameters),
         "scheme": {"name": _spelled(scheme)},
-        "bath": {
-            "temperature": temperature,
-            "friction": typed.numbers("friction", friction),
-            "rate": typed.numbers("rate", rate),
-            "splitting": splitting,
-        },
+        "bath": typed.bath(temperature, friction, rate, splitting),
     }
     ready = typed.from_typed(_place(what), {"step": step, "seed": seed}, tables, [])
     settings = {"order": not quick, "budget": 0.0 if quick else budget, "tolerance": tolerance}
@@ -94,12 +88,13 @@ def tell_data(run: Path, as_json: bool) -> None:
     from dataclasses import asdict
 
     from bismut.store import verify_data
+    from bismut.store.reading import remedy
 
     report = verify_data(run)
     if as_json:
         print_json(asdict(report) | {"ok": report.ok})
     else:
-        print(report if report.ok else f"{report}\n`bismut repair {run}` recomputes what is corrupt.")
+        print(report if report.ok else f"{report}\n{remedy(run)}")
     if not report.ok:
         raise typer.Exit(FAILED)
 
@@ -112,12 +107,14 @@ def _spelled(name: str | None) -> str | None:
 def _place(what: str) -> str:
     """A run's folder stands for its run file."""
     from bismut.errors import BismutError
+    from bismut.store.reading import peek
 
     folder = Path(what)
     if not folder.is_dir():
         return what
     if (folder / "model.txt").exists():
         raise BismutError(f"The system of {folder} came from a Python model, and a folder is never run as code. Use: bismut verify model.py:system")
+    peek(folder)  # is it a run, or parts of one?
     if not (folder / "run.toml").exists():
         raise BismutError(f"{folder} holds no run.toml, so it was not made by `bismut run`.")
     return str(folder / "run.toml")
@@ -137,18 +134,29 @@ def _show(report: Any, as_json: bool) -> None:
         print(report)
 
 
-def _everything(page: Path, budget: str, quick: bool, own: bool, as_json: bool) -> None:
-    """Every system of the gallery with its own scheme and with each other one that takes it; the page, and a line for each."""
+def _everything(page: Path, budget: str, quick: bool, own: bool, resume: bool, as_json: bool) -> None:
+    """Every system of the gallery with its own scheme and with each other one of its kind; the page after each, and a line for each."""
     import sys
+    import time
 
-    from bismut.cli.runs.measured import catalogue, page_of
+    from bismut.cli.runs.measured import Pair, Settings, gone_through, pairs
+    from bismut.cli.runs.measured_page import page_of
+    from bismut.findings.verify import seconds_of
 
+    seconds_of(budget)  # refused now, not after the first pair
+    settings = Settings("0" if quick else budget, order=not quick)
+    chosen, refused = pairs(own)
     page.parent.mkdir(parents=True, exist_ok=True)
-    reports = {}
-    for name, report in catalogue(budget="0" if quick else budget, order=not quick, own=own):
-        reports[name] = report
-        print(f"{report.verdict.value:10} {name}: {report.headline}", file=sys.stderr if as_json else sys.stdout, flush=True)
-        page.write_text(page_of(reports), encoding="utf-8")  # after each, so that nothing measured is lost
+    stream, began, reports = sys.stderr if as_json else sys.stdout, time.monotonic(), {}
+    command = " ".join(["bismut verify --all", *(["--own"] if own else []), *(["--quick"] if quick else [f"--budget {budget}"])])
+
+    def begun(number: int, pair: Pair) -> None:
+        print(f"[{number + 1}/{len(chosen)}, {(time.monotonic() - began) / 60:.0f} min] {pair.name} ...", file=sys.stderr, flush=True)
+
+    for pair, report in gone_through(chosen, settings, REPORTS, resume=resume, begun=begun):
+        reports[pair.name] = report
+        print(f"{report.verdict.value:10} {pair.name}: {report.headline} ({report.seconds or 0:.0f} s)", file=stream, flush=True)
+        page.write_text(page_of(reports, settings, refused, command, len(chosen) - len(reports)), encoding="utf-8")
     if as_json:
         print_json({name: report.as_json() for name, report in reports.items()})
     else:

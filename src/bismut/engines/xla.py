@@ -6,7 +6,9 @@ many are taken in pieces. Two programs are compiled: one that begins, and one th
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.engines.engine import Batch, Course, Task
+
+log = logging.getLogger(__name__)
 
 _ROWS = 64  # looks that one call keeps
 _BYTES = 2**24  # of rows that one call keeps
@@ -195,7 +199,9 @@ class Compiled:
         if place in self._known:
             return function(*arguments)
         with self._compiling:
+            clock = time.perf_counter()
             result = function(*arguments)
+            log.debug("XLA compiled and ran %s in %.2f s", getattr(function, "__name__", "a program").strip("_"), time.perf_counter() - clock)
             self._known.add(place)
         return result
 

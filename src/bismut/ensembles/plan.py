@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bismut.ensembles.block import run_block
 from bismut.ensembles.desk import PORTION
+from bismut.ensembles.disk import disk_of
 from bismut.ensembles.observers.records import record_steps
 from bismut.ensembles.request import Request
 from bismut.ensembles.task import bytes_of
@@ -78,10 +79,6 @@ def plan(request: Request) -> Plan:
     kept = request.trajectories * request.variants * state if request.keep_final else 0
     # Summaries: of blocks that run or wait to be merged, and of every variant; twice where they are merged or become a result.
     summaries = 3 * workers * reported(size) + 2 * request.variants * reported(request.trajectories)
-    # Of a run that is kept block by block: results, the summaries they are merged from, and where each block can be gone on with.
-    waiting = sum(min(PORTION, bytes_of(row) * size * k) for row, k in zip(found.rows, looks, strict=True))
-    ends = request.variants * (request.trajectories * (2 * state + remembered) + request.blocks * waiting) if request.keep_final else 0
-    stored = request.variants * (reported(request.trajectories) + request.blocks * reported(size)) + 2 * kept + ends
     return Plan(
         request.trajectories,
         request.steps + request.burn_in,
@@ -91,7 +88,7 @@ def plan(request: Request) -> Plan:
         workers,
         found.engine.name,
         working + 2 * kept + summaries,
-        stored,
+        disk_of(request, reported),
         found.why,
     )
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from bismut.ensembles import working
 from bismut.ensembles.block import BlockResult
+from bismut.ensembles.events import Blocks
 from bismut.ensembles.inorder import InOrder, Variant, take
 from bismut.ensembles.journal import Job, Journal
 from bismut.ensembles.observers.records import Records, record_steps
@@ -84,9 +85,12 @@ def carry_out(
                 raise
 
         take_block = stop.when_full(order.take)
-        coming = executor.each(work, _until(order.jobs(), lambda: len(failed) >= _MANY), Line(lambda: stop.asked, hear))
+        events = Blocks(several=bool(request.axes))
+        jobs = events.handed(_until(order.jobs(), lambda: len(failed) >= _MANY))
+        coming = executor.each(work, jobs, Line(lambda: stop.asked, hear))
         with closing(coming) as found, stop.on_error():  # type: ignore[type-var]
             for job, result in found:
+                events.came(job, result)
                 if unheard:
                     raise unheard[0]
                 if isinstance(result, Failed):

@@ -6,6 +6,8 @@ share one, whatever their numbers.
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
@@ -19,6 +21,8 @@ from bismut.ensembles.observers.watcher import Setting, Watcher
 from bismut.flows import kernel
 from bismut.mechanics import State
 from bismut.programs import Memory, key, split
+
+log = logging.getLogger(__name__)
 
 _LARGEST = 2**26  # bytes that the largest array of a block may have under XLA
 _STATES = 2**22  # bytes that the states of a block may have
@@ -62,7 +66,14 @@ def program(found: Chosen, size: int) -> Program:
     """The compiled task. Under XLA it is as wide as a block, rounded up so that blocks of about one size share it."""
     engine = Xla(_rounded(size)) if isinstance(found.engine, Xla) else found.engine
     width = engine.width if isinstance(engine, Xla) else None
-    return _PROGRAMS.get((engine.name, width, found.key), lambda: engine.compile(found.task))
+    return _PROGRAMS.get((engine.name, width, found.key), lambda: _compiled(engine, found.task))
+
+
+def _compiled(engine: Engine, task: Task) -> Program:
+    clock = time.perf_counter()
+    made = engine.compile(task)
+    log.debug("compiled for %s by the %s engine in %.2f s", engine.machine, engine.name, time.perf_counter() - clock)
+    return made
 
 
 def compilations() -> int:
@@ -102,6 +113,7 @@ def _watch(watcher: Watcher, whole) -> Watch:
 def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
     task = task_of(setting, one)
     engine, why, together = choose(mode, task)
+    log.debug("%s on %s: the %s engine, %s", setting.scheme.title, setting.scheme.space, engine.name, why)
     t = jax.ShapeDtypeStruct((), task.dtype)
     memory = tuple(jax.eval_shape(watch.begin, task.example, t, task.numbers) for watch in task.watches)
     rows = tuple(jax.eval_shape(w.look, m, task.example, t, task.numbers)[1] for w, m in zip(task.watches, memory, strict=True))

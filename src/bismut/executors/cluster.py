@@ -16,23 +16,25 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
 from bismut.errors import BismutError, DomainError, ProcessError
-from bismut.executors.executor import ATTEMPTS, PATIENCE, Line, Work
-from bismut.executors.supervision import News, supervised
-from bismut.executors.worker import packed
+from bismut.executors.executor import ATTEMPTS, PATIENCE
+from bismut.executors.supervision import Crew, Elsewhere, News
 
 _LOOK = 1.0  # seconds between two questions for who is there
 _NEWS = 200  # messages a second that the scheduler is asked to pass on
 _NOBODY = 30.0  # seconds without a worker after which that is said
+_SOON = 1.0  # seconds after which somebody who waits for a scheduler is told so
 _ENDING = 30.0  # seconds for a worker that hangs to be ended and to come back
 
 
-class Dask:
+class Dask(Elsewhere):
     """An executor: a cluster of Dask.distributed.
 
     where       a Cluster or a Client of Dask, the address of a scheduler ("tls://host:8786"), or "local:2" for so many processes on this machine
@@ -41,33 +43,21 @@ class Dask:
     patience    seconds without a sign of life after which a worker is ended and its block given to another
     """
 
-    elsewhere = True
-
     def __init__(self, where: Any, *, insecure: bool = False, attempts: int = ATTEMPTS, patience: float = PATIENCE):
-        self.attempts, self.patience = attempts, patience
+        super().__init__(attempts, patience)
         self._own: list[Any] = []  # to be closed by us, in this order
         self._client = self._connected(where, insecure)
 
     def __repr__(self) -> str:
         return f"Dask({self._client.scheduler.address!r})"
 
-    def __enter__(self) -> Dask:
-        return self
-
-    def __exit__(self, *problem: Any) -> None:
-        self.close()
-
     def close(self) -> None:
         """Leave the cluster; one that was begun here ends."""
         while self._own:
             self._own.pop(0).close()
 
-    def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]:
-        crew = _Crew(self._client, packed(work), ours=len(self._own) > 1)
-        try:
-            yield from supervised(crew, jobs, line, attempts=self.attempts, patience=self.patience)
-        finally:
-            crew.leave()
+    def _crew(self, data: bytes) -> Crew:
+        return _Crew(self._client, data, ours=len(self._own) > 1)
 
     def _connected(self, where: Any, insecure: bool) -> Any:
         distributed = _distributed()
@@ -80,12 +70,14 @@ class Dask:
         address = where if isinstance(where, str) else where.scheduler_address
         try:
             check_address(address, insecure)
-            client = distributed.Client(where, set_as_default=False)
+            with _waiting(address) as seconds:
+                if isinstance(where, str):
+                    _knock(address, seconds)
+                client = distributed.Client(where, set_as_default=False)
         except (OSError, TimeoutError) as problem:
             self.close()
-            raise BismutError(
-                f"There is no cluster at {address}: {problem}. Begin one with `dask scheduler` and `dask worker {address}`."
-            ) from problem
+            why = str(problem) or "what listens there does not answer as a scheduler does"
+            raise BismutError(f"There is no cluster at {address}: {why}. Begin one with `dask scheduler` and `dask worker {address}`.") from problem
         except BaseException:
             self.close()
             raise
@@ -122,6 +114,39 @@ def _distributed() -> Any:
     except ImportError as problem:
         raise BismutError("A cluster needs Dask, which is not installed here: pip install 'bismut[cluster]'.") from problem
     return distributed
+
+
+@contextmanager
+def _waiting(address: str) -> Iterator[float]:
+    """Within, somebody connects to a scheduler, for so many seconds at most; if that takes a while, it is said."""
+    import dask
+    from dask.utils import parse_timedelta
+
+    limit = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect", "30s"))
+    said = threading.Timer(_SOON, print, (f"bismut: waiting for the scheduler at {address} ({limit:g} s).",), {"file": sys.stderr})
+    said.daemon = True
+    said.start()
+    try:
+        yield limit
+    finally:
+        said.cancel()
+
+
+def _knock(address: str, seconds: float) -> None:
+    """Raise at once where nobody listens, and in time where somebody does who is no scheduler: for its greeting a client of Dask waits for ever."""
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    parts = urlsplit(address)
+    if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
+        socket.create_connection((parts.hostname, parts.port), seconds).close()
+
+    async def greet() -> None:
+        comm = await connect(address, timeout=seconds, **Security().get_connection_args("client"))
+        await comm.close()
+
+    with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own in this thread
+        apart.submit(lambda: asyncio.run(asyncio.wait_for(greet(), seconds))).result()
 
 
 def check_address(address: str, insecure: bool) -> None:

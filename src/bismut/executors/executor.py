@@ -8,8 +8,11 @@ pickled once, by value where it is the user's own (cloudpickle), so lambdas and 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from bismut.errors import DomainError
 
 ATTEMPTS = 3  # how often a job is tried where workers may die
 PATIENCE = 600.0  # seconds without a sign of life after which a worker is taken for hung; the first sign comes when programs are compiled
@@ -39,6 +42,17 @@ class Again(NamedTuple):
 
 
 Work = Callable[[Any, Line], Any]
+
+
+def several(value: Any, what: str) -> int:
+    """A number of workers or attempts."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise DomainError(f"{what} must be a whole number ≥ 1, got {value!r}.")
+    return number
 
 
 @runtime_checkable

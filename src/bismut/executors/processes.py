@@ -14,19 +14,17 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-from bismut.errors import DomainError, ProcessError
-from bismut.executors.executor import ATTEMPTS, PATIENCE, Line, Work
-from bismut.executors.supervision import News, supervised
+from bismut.errors import ProcessError
+from bismut.executors.executor import ATTEMPTS, PATIENCE, several
+from bismut.executors.supervision import Crew, Elsewhere, News
 from bismut.executors.threads import cores
-from bismut.executors.worker import packed
 
 _BEGIN = "import sys; sys.path[:] = {path!r}; from bismut.executors.worker import main; main()"
 
 
-class Processes:
+class Processes(Elsewhere):
     """An executor: processes of this machine, each with its share of the cores.
 
     workers     how many
@@ -34,34 +32,22 @@ class Processes:
     patience    seconds without a sign of life after which a process is ended and its block given to another
     """
 
-    elsewhere = True
-
     def __init__(self, workers: int = 2, *, attempts: int = ATTEMPTS, patience: float = PATIENCE):
-        if workers < 1 or attempts < 1 or not patience > 0:
-            raise DomainError(f"Processes needs workers ≥ 1, attempts ≥ 1 and patience > 0, got {workers}, {attempts} and {patience}.")
-        self.workers, self.attempts, self.patience = workers, attempts, patience
-        self._pool = _Pool(workers)
+        super().__init__(attempts, patience)
+        self.workers = several(workers, "workers of Processes")
+        self._pool = _Pool(self.workers)
         self._finalizer = weakref.finalize(self, self._pool.close)
 
     def __repr__(self) -> str:
         return f"Processes({self.workers})"
 
-    def __enter__(self) -> Processes:
-        return self
-
-    def __exit__(self, *problem: Any) -> None:
-        self.close()
-
     def close(self) -> None:
         """End the processes; the next run would begin new ones."""
         self._pool.close()
 
-    def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]:
-        self._pool.take(packed(work))
-        try:
-            yield from supervised(self._pool, jobs, line, attempts=self.attempts, patience=self.patience)
-        finally:
-            self._pool.leave()
+    def _crew(self, data: bytes) -> Crew:
+        self._pool.take(data)
+        return self._pool
 
 
 class _Process:

@@ -9,14 +9,18 @@ What holds for processes here and for clusters is said here once; a crew says ho
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
-from bismut.errors import ProcessError
-from bismut.executors.executor import Again, Failed, Line
+from bismut.errors import DomainError, ProcessError
+from bismut.executors.executor import Again, Failed, Line, Work, several
+from bismut.executors.worker import packed
+
+log = logging.getLogger(__name__)
 
 _LISTEN = 0.2  # seconds between two looks at whether somebody wants to stop
 
@@ -62,6 +66,42 @@ class Crew(Protocol):
     def forget(self, ticket: int) -> None:
         """What the job came to was taken over: it need not be kept elsewhere."""
         ...
+
+    def leave(self) -> None:
+        """No more jobs come of this work; who is still at one is not waited for."""
+        ...
+
+
+class Elsewhere:
+    """An executor whose workers are processes, here or on other machines. They stay for the next run until it is closed: `with Dask(...) as d:`."""
+
+    elsewhere = True
+
+    def __init__(self, attempts: int, patience: float):
+        self.attempts, self.patience = several(attempts, "attempts"), patience
+        if not (isinstance(patience, int | float) and patience > 0):
+            raise DomainError(f"patience must be a positive number of seconds, got {patience!r}.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers that were begun here."""
+        raise NotImplementedError
+
+    def _crew(self, data: bytes) -> Crew:
+        """The workers, who will do this work."""
+        raise NotImplementedError
+
+    def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]:
+        crew = self._crew(packed(work))
+        try:
+            yield from supervised(crew, jobs, line, attempts=self.attempts, patience=self.patience)
+        finally:
+            crew.leave()
 
 
 @dataclass
@@ -144,6 +184,9 @@ class _Supervision:
         given = self._held.pop(ticket)
         self._crew.forget(ticket)
         tried = given.attempts + 1
+        log.debug(
+            "attempt %d of %d at a job was lost: %s", tried, self._attempts, why.strip().splitlines()[-1] if why.strip() else "no reason is known"
+        )
         if tried >= self._attempts:
             yield given.job, Failed(tried, why)
         elif not self._line.stopped():

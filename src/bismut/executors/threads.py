@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from itertools import chain, islice, takewhile
 from typing import Any
 
-from bismut.executors.executor import Failed, Line, Work
+from bismut.executors.executor import Failed, Line, Work, several
 
 
 def cores() -> int:
@@ -23,7 +23,7 @@ class Threads:
     elsewhere = False
 
     def __init__(self, workers: int | None = None):
-        self.workers = workers or cores()
+        self.workers = cores() if workers is None else several(workers, "workers of Threads")
 
     def __repr__(self) -> str:
         return f"Threads({self.workers})"

@@ -15,6 +15,7 @@ from bismut.actions import Action
 from bismut.ensembles import Trajectory, trajectory
 from bismut.findings.finding import Finding, at_most, decided, not_measured
 from bismut.findings.noether import noether
+from bismut.findings.poisson import bracket_kept, invariants
 from bismut.findings.structure import step_structure
 from bismut.flows import Langevin, Metropolised, action_differential
 from bismut.host import evaluate
@@ -27,8 +28,10 @@ _STEPS = 200  # of the trajectory along which conservation is measured
 
 
 def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Finding]:
-    """Symplectic form and phase volume."""
+    """Symplectic form and phase volume; after reduction the bracket."""
     system, claims = scheme.system, scheme.promised
+    if system.reduced:
+        return [bracket_kept(scheme, state, path, step)]
     h = jnp.asarray(step, system.dtype)
 
     def structure(state: State):
@@ -50,6 +53,7 @@ def along(scheme: Scheme, run: Trajectory, path: Wiener, step: float) -> list[Fi
     system = scheme.system
     eps = float(np.finfo(system.dtype).eps)
     findings = _momentum_maps(scheme, run.states, scheme.promised.momentum_maps and (system.forced or not scheme.forced))
+    findings += casimirs(scheme, run.states) + invariants(scheme, run.states)
     if system.constraints:
         findings += _constraints(scheme, run, eps)
     if type(system.space).violation is not Space.violation and np.isfinite(np.asarray(jax.tree.leaves(run.states.p)[0])).all():
@@ -84,6 +88,18 @@ def _momentum_maps(scheme: Scheme, states: State, claimed: bool) -> list[Finding
     if not system.moves:
         return [not_measured("momentum maps", "without a Lagrangian nobody can say whether a symmetry is one")]
     return noether(scheme, states, claimed)
+
+
+def casimirs(scheme: Scheme, states: State) -> list[Finding]:
+    """The Casimirs that a scheme names, along states."""
+    eps, steps = float(np.finfo(scheme.system.dtype).eps), len(jax.tree.leaves(states.p)[0]) - 1
+    findings = []
+    for name, function in scheme.casimirs.items():
+        values = np.asarray(evaluate(jax.vmap(function), State(states.q, states.p)), float)
+        change = float(np.abs(values - values[0]).max() / max(np.abs(values).max(), np.finfo(float).tiny))
+        words = f"largest relative change in {steps} steps"
+        findings.append(at_most(f"Casimir {name}", change, 1e2 * eps * max(steps, 10), scheme.promised.casimirs, words))
+    return findings
 
 
 def _constraints(scheme: Scheme, run: Trajectory, eps: float) -> list[Finding]:

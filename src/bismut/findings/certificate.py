@@ -3,6 +3,7 @@
     failures, finite states, points on the space        always
     temperature of each axis, kinetic energy            from its last states, where there is a bath and the run was long enough to settle
     constraints                                         from its last states
+    energy, Casimirs                                    from its first states and its last, where there is no bath
     structure, consistency, engines                     where a twentieth of the run pays for compiling them
 
 What the run was too short to pay for is listed as not measured, with the command that measures it.
@@ -22,9 +23,9 @@ import numpy as np
 
 from bismut.blame import why
 from bismut.ensembles import Result
-from bismut.ensembles.checks import one_start
+from bismut.ensembles.checks import many_starts, one_start
 from bismut.findings.along import along, one_step, short_path
-from bismut.findings.bath import Bath, bath_of
+from bismut.findings.bath import Bath, bath_of, depends_on_time
 from bismut.findings.chance import ALARM, judged
 from bismut.findings.consistency import derivatives
 from bismut.findings.equilibrium import GROUP, axes_of, kinetic, moving, temperatures
@@ -32,13 +33,16 @@ from bismut.findings.finding import Finding, Verdict, at_most, not_measured
 from bismut.findings.integrity import integrity
 from bismut.findings.noether import neighbours
 from bismut.findings.report import Report
+from bismut.findings.reversal import reversal
 from bismut.findings.sampling import Sample
+from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
 from bismut.spaces import Space
 
 SHARE = 0.05  # of the run's time
 # Seconds that parts take at least: a part is measured if its share of the run pays for it.
 _STATES, _STRUCTURE, _INTEGRITY = 1.0, 8.0, 20.0
+_FEW = 64  # trajectories whose energies are compared
 _SETTLED = 8.0  # relaxation times after which last states count as samples
 
 
@@ -70,6 +74,8 @@ def certify(result: Result, seconds: float, tolerance: float = 0.02) -> Report:
     has_bath = scheme.system.has_lagrangian and bath_of_quickly(scheme)
     if has_bath:
         part(_STATES, ("temperature",), lambda: _thermal(scheme, first(), result, tolerance))
+    elif kept_by(scheme):
+        part(_STATES, tuple(kept_by(scheme)), lambda: _kept(scheme, request, result))
     if scheme.system.constraints:
         part(_STATES, ("constraints",), lambda: [_constraints(scheme, result)])
     part(_STRUCTURE, ("structure",), lambda: _structure(scheme, first(), request))
@@ -137,6 +143,31 @@ def _seen(scheme: Scheme, bath: Bath, final: Any) -> dict[str, np.ndarray]:
     return {name: np.asarray(value)[None] for name, value in values.items()}
 
 
+def kept_by(scheme: Scheme) -> list[str]:
+    """What a run without a bath can say from its first states and its last."""
+    system = scheme.system
+    still = not scheme.channels and not scheme.forced and system.moves
+    return (["energy"] if still and not (system.has_lagrangian and depends_on_time(system)) else []) + [f"Casimir {name}" for name in scheme.casimirs]
+
+
+def _kept(scheme: Scheme, request: Any, result: Result) -> list[Finding]:
+    """How much energy changed, a fact, and Casimirs, of the first trajectories."""
+    assert result.final is not None
+    count = min(_FEW, request.trajectories)
+    numbers = np.arange(request.first, request.first + count, dtype=np.uint64)
+    begin = many_starts(request.starts[0], request.path, numbers, request.batch, np.arange(count))
+    ends = [State(*(jax.tree.map(lambda leaf: np.asarray(leaf)[:count], part) for part in (state.q, state.p))) for state in (begin, result.final)]
+    system, said = scheme.system, f"relative, largest of {count} trajectories after {result.steps_done} steps"
+    functions = ({"energy": system.energy} if "energy" in kept_by(scheme) else {}) | {f"Casimir {name}": f for name, f in scheme.casimirs.items()}
+    findings = []
+    for law, function in functions.items():
+        first, last = (np.asarray(evaluate(jax.vmap(function), state), float) for state in ends)
+        change = float(np.nanmax(np.abs(last - first) / np.maximum(np.abs(first), np.finfo(float).tiny)))
+        limit = 1e2 * float(np.finfo(system.dtype).eps) * max(result.steps_done, 100)
+        findings.append(at_most(law, change, limit, law != "energy" and scheme.promised.casimirs, f"change, {said}"))
+    return findings
+
+
 def _constraints(scheme: Scheme, result: Result) -> Finding:
     system, final = scheme.system, result.final
     assert final is not None
@@ -149,7 +180,7 @@ def _constraints(scheme: Scheme, result: Result) -> Finding:
 def _structure(scheme: Scheme, state: State, request: Any) -> list[Finding]:
     path, step = request.path, request.step
     run = short_path(scheme, state, path, step)
-    found = [*one_step(scheme, state, path, step), *along(scheme, run, path, step)]
+    found = [*one_step(scheme, state, path, step), *along(scheme, run, path, step), *reversal(scheme, run.states, path, step)]
     if scheme.system.has_lagrangian:
         found += derivatives(scheme.system, neighbours(scheme.system, run.states))
     return [finding for finding in found if finding.law not in ("stays on the space", "constraints")]

@@ -87,7 +87,7 @@ class Finding:
         """What was measured: three digits, or what the error leaves."""
         if not self.known:
             return ""
-        return with_error(self.measured, self.error) if self.error else f"{self.measured:.3g}"
+        return with_error(self.measured, self.error) if self.error > 1e-9 * abs(self.measured) else f"{self.measured:.3g}"
 
     def __str__(self):
         return f"{self.mark} {self.law:<28} {self.number:>10}   {self.words}"

@@ -31,6 +31,7 @@ class Convergence(NamedTuple):
     """Steps, errors in (q, p) at the final time, and the slope of their logarithms with its standard error over trajectories.
 
     own  distances between neighbouring levels: the errors against the scheme's own limit, whatever that is
+    trajectories  how many the errors are over
     """
 
     steps: np.ndarray
@@ -38,6 +39,7 @@ class Convergence(NamedTuple):
     order: float
     error: float = 0.0
     own: np.ndarray | None = None
+    trajectories: int = 1
 
 
 @compiled
@@ -46,9 +48,9 @@ def final_states(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m
     return jax.vmap(lambda increments: kernel.walk(scheme, start, h, increments, steps))(dW)
 
 
-def fine_increments(scheme: Scheme, path: Path, h: float, steps: int, trajectories: int) -> np.ndarray:
-    """ΔW of all steps of all trajectories."""
-    dtype, numbers = scheme.system.dtype, np.arange(trajectories)
+def fine_increments(scheme: Scheme, path: Path, h: float, steps: int, trajectories: int, first: int = 0) -> np.ndarray:
+    """ΔW of all steps of some trajectories."""
+    dtype, numbers = scheme.system.dtype, first + np.arange(trajectories)
     return np.moveaxis(np.asarray(path.increments(numbers, steps, scheme.channels, h, dtype, clipped=scheme.clipped)), 0, 1)
 
 
@@ -72,35 +74,46 @@ def convergence(
     seed: int = 0,
     noise: float = 1.0,
     path: Path | None = None,
+    error: float = 0.0,
+    rounds: int = 1,
 ) -> Convergence:
     """Errors of a scheme with `levels` steps up to a time against a reference with `finest` steps, on one Brownian path.
 
     `finest` must be a multiple of every level; `noise` scales the increments, 0 switches them off; a `path` other than Wiener(seed) is looked at with
-    the finest step.
+    the finest step. Further rounds of as many trajectories are added until the standard error of the slope is at most `error`.
     """
     if any(finest % n for n in levels):
         raise DomainError(f"finest = {finest} must be a multiple of every level in {tuple(levels)}.")
-    path = chosen_path(None if path is not None else seed, path, scheme, step=time / finest, steps=finest, trajectories=trajectories)
-    dW = noise * fine_increments(scheme, path, time / finest, finest, trajectories)
-
-    def run(s: Scheme, n: int) -> State:
-        return final_states(s, start, jnp.asarray(time / n, s.system.dtype), jnp.asarray(coarsened(dW, n)[..., : s.channels]), jnp.asarray(n))
-
-    exact, found = run(reference, finest), [run(scheme, n) for n in levels]
-    squares = np.array([np.asarray(_squares(scheme.space, one, exact), float) for one in found])
-    own = np.array([float(distance(scheme.space, a, b)) for a, b in pairwise(found)])
+    most = rounds * trajectories
+    path = chosen_path(None if path is not None else seed, path, scheme, step=time / finest, steps=finest, trajectories=most)
     steps = time / np.asarray(levels)
-    slope = lambda part: float(np.polyfit(np.log(steps), 0.5 * np.log(part.mean(1)), 1)[0])
-    return Convergence(steps, np.sqrt(squares.mean(1)), slope(squares), _jackknife(squares, slope), own)
+    squares, own = np.zeros((len(levels), 0)), np.zeros((len(levels) - 1, 0))
+    for number in range(rounds):
+        dW = noise * fine_increments(scheme, path, time / finest, finest, trajectories, number * trajectories)
+
+        def run(s: Scheme, n: int, dW=dW) -> State:
+            return final_states(s, start, jnp.asarray(time / n, s.system.dtype), jnp.asarray(coarsened(dW, n)[..., : s.channels]), jnp.asarray(n))
+
+        exact, found = run(reference, finest), [run(scheme, n) for n in levels]
+        apart = lambda a, b: np.asarray(_squares(scheme.space, a, b), float)
+        squares = np.append(squares, [apart(one, exact) for one in found], 1)
+        own = np.append(own, [apart(a, b) for a, b in pairwise(found)], 1)
+        if not slope_of(steps, squares)[1] > error:
+            break
+    return Convergence(steps, np.sqrt(squares.mean(1)), *slope_of(steps, squares), np.sqrt(own.mean(1)), squares.shape[1])
 
 
-def _jackknife(squares: np.ndarray, slope) -> float:
-    """The standard error of a slope over trajectories: how much it changes when one of them is left out."""
+def slope_of(steps: np.ndarray, squares: np.ndarray) -> tuple[float, float]:
+    """The slope of the logarithms of root mean squares, and its standard error: how much it changes when a trajectory is left out."""
     n = squares.shape[1]
-    if n < 3 or not squares.min() > 0:
-        return 0.0
-    without = np.array([slope(np.delete(squares, i, 1)) for i in range(n)])
-    return float(np.sqrt((n - 1) * without.var()))
+    x = np.log(steps) - np.log(steps).mean()
+    of = lambda means: (x / (x @ x)) @ (0.5 * np.log(means))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = float(of(squares.mean(1)))
+        if n < 3 or not squares.min() > 0:
+            return slope, 0.0
+        without = of((squares.sum(1, keepdims=True) - squares) / (n - 1))
+    return slope, float(np.sqrt((n - 1) * without.var()))
 
 
 @compiled
@@ -108,7 +121,7 @@ def _squares(space: Space, a: State, b: State):
     """The square of the distance in (q, p), for each trajectory."""
 
     def one(x: State, y: State):
-        q = space.flatten(space.subtract(x.q, y.q))
+        q = space.gap(x.q, y.q)
         p = space.flatten(x.p) - space.flatten(y.p)
         return q @ q + p @ p
 

@@ -17,6 +17,9 @@ from bismut.findings.weak import MOST_CHANNELS, weak_convergence
 from bismut.flows import Langevin, RungeKutta4
 from bismut.mechanics import Scheme, State
 
+# Trajectories are added until the standard error of a slope is a fifth of what a claim may be off by, or so many rounds of them were made.
+_SHARP, _ROUNDS = 0.05, 16
+
 
 def orders(scheme: Scheme, state: State, step: float, seed: int, *, wanted: bool = True) -> list[Finding]:
     """The slopes of errors that a scheme claims, each measured or with the reason why not."""
@@ -37,8 +40,8 @@ def _measured(scheme: Scheme, state: State, step: float, seed: int) -> list[Find
     plain = convergence(scheme, reference, state, noise=0.0, **common)
     found = [_slope("order", claims.order, "slope without noise", plain, state), _limit(plain, claims.order, state)]
     if scheme.channels and claims.strong_order is not None:
-        words = f"slope on one Brownian path, {TRAJECTORIES} trajectories"
-        found.append(_slope("strong order", claims.strong_order, words, convergence(scheme, reference, state, **common), state))
+        strong = convergence(scheme, reference, state, **common, error=_SHARP, rounds=_ROUNDS)
+        found.append(_slope("strong order", claims.strong_order, f"slope on one Brownian path, {strong.trajectories} trajectories", strong, state))
     if scheme.channels and claims.weak_order is not None:
         found.append(_weak(scheme, state, step))
     return found
@@ -74,18 +77,26 @@ def _roundoff(state: State) -> float:
 def _slope(law: str, claimed: float | int | None, words: str, measured: Convergence, state: State) -> Finding:
     """Errors at round-off have no slope: a scheme that is exact, or more accurate than can be seen, keeps any claim."""
     roundoff = _roundoff(state)
-    data = {"steps": measured.steps, "errors": measured.errors, "order": claimed}
     if measured.errors.min() < roundoff:
         held = decided(None if claimed is None else True)
         words = "error at the largest step; too close to round-off for a slope"
-        return Finding(law, float(measured.errors.max()), roundoff, held, words, data=data)
+        return Finding(law, float(measured.errors.max()), roundoff, held, words, data=_data(measured, claimed))
+    return slope_finding(law, claimed, words, measured)
+
+
+def slope_finding(law: str, claimed: float | int | None, words: str, measured: Convergence) -> Finding:
+    """The claim that a slope is not below what is claimed by more than ¼."""
+    data = _data(measured, claimed)
     if claimed is None:
         return Finding(law, measured.order, -np.inf, decided(None), f"{words}; not claimed", measured.error, data=data)
     limit, words = claimed - 0.25, f"{words}; claimed {claimed:g}"
     if not measured.error > 1e-6:
         return Finding(law, measured.order, limit, decided(measured.order > limit), words, data=data)
-    beyond = lambda x: float(special.stdtr(TRAJECTORIES - 1, x))
+    n = measured.trajectories
+    beyond = lambda x: float(special.stdtr(n - 1, x))
     alarm, doubt = beyond((measured.order - limit) / measured.error), beyond((limit - measured.order) / measured.error)
-    return Finding(
-        law, measured.order, limit, Verdict.undecided, words, measured.error, alarm=alarm, doubt=doubt, samples=float(TRAJECTORIES), data=data
-    )
+    return Finding(law, measured.order, limit, Verdict.undecided, words, measured.error, alarm=alarm, doubt=doubt, samples=float(n), data=data)
+
+
+def _data(measured: Convergence, claimed: float | int | None) -> dict:
+    return {"steps": measured.steps, "errors": measured.errors, "order": claimed}

@@ -27,6 +27,7 @@ from bismut.findings.integrity import integrity as measure_integrity
 from bismut.findings.judging import equilibrium as measure_equilibrium
 from bismut.findings.noether import neighbours
 from bismut.findings.report import Report
+from bismut.findings.reversal import reversal
 from bismut.findings.slopes import orders
 from bismut.flows import Langevin
 from bismut.mechanics import Scheme, State
@@ -87,6 +88,7 @@ def verify(
     add("structure", lambda: one_step(scheme, state, path, step))
     run = short_path(scheme, state, path, step)
     add("structure", lambda: along(scheme, run, path, step))
+    add("structure", lambda: reversal(scheme, run.states, path, step))
     near = neighbours(system, run.states) if system.has_lagrangian and not system.in_phase_space else None
     if near is not None:
         add("consistency", lambda: [*derivatives(system, near), *right_action(scheme, near, step)])

@@ -9,6 +9,7 @@ under constraints; the bath is relaxed exactly at fixed q (`mechanics.friction`)
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 import equinox as eqx
@@ -128,6 +129,13 @@ class Langevin(Flow):
     @property
     def _baths(self) -> int:
         return self.splitting.baths(shaken=self.moving.channels > 0)
+
+    def split(self, splitting: Splitting) -> Langevin:
+        """The same bath, with a step put together in another way."""
+        made = copy(self)
+        object.__setattr__(made, "splitting", splitting)  # fields are frozen once `__init__` is over
+        splitting.check(made)
+        return made
 
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
         new, _, solve = self.resume(state, self.remember(state, t), h, dW, t)

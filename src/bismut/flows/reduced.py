@@ -9,6 +9,7 @@ within its coadjoint orbit, so Casimirs are kept as exactly as momentum maps are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -64,7 +65,12 @@ class Reduced(Flow):
     @property
     def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
         # The step is a Poisson map of momenta; on pairs (q, p) with q standing still nothing is claimed.
-        return Claims(order=None, strong_order=None, weak_order=None)
+        return Claims(order=None, strong_order=None, weak_order=None, casimirs=self.of.claims.momentum_maps and not self.of.forced)
+
+    @property
+    def casimirs(self) -> dict[str, Callable[[State], Any]]:
+        assert isinstance(self.space, Group)
+        return {name: lambda state, function=function: function(state.p) for name, function in self.space.casimirs.items()}
 
     @property
     def title(self) -> str:

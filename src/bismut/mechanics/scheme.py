@@ -4,6 +4,7 @@ Claims are data. `verify` measures them, and the documentation quotes the measur
 """
 
 import weakref
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
@@ -34,6 +35,8 @@ class Claims(NamedTuple):
     weak_order     of the error of averages over the noise
     symplectic     every step preserves the symplectic form, whatever the noise
     momentum_maps  those of symmetries of L and of every γ_i are kept, whatever the noise
+    self_adjoint   a step backwards, with −h and −ΔW, undoes a step
+    casimirs       functions of the momentum that motion along coadjoint orbits keeps are kept, whatever H and the noise
     """
 
     order: float | None
@@ -41,11 +44,14 @@ class Claims(NamedTuple):
     weak_order: float | None = 1.0
     symplectic: bool = False
     momentum_maps: bool = False
+    self_adjoint: bool = False
+    casimirs: bool = False
 
     def __str__(self) -> str:
         named = (("order", self.order), ("strong order", self.strong_order), ("weak order", self.weak_order))
         orders = [f"{name} {value:g}" for name, value in named if value is not None]
-        kept = [words for words, flag in (("symplectic", self.symplectic), ("keeps momentum maps", self.momentum_maps)) if flag]
+        kinds = {"symplectic": self.symplectic, "keeps momentum maps": self.momentum_maps, "its own adjoint": self.self_adjoint}
+        kept = [words for words, flag in (kinds | {"keeps Casimirs": self.casimirs}).items() if flag]
         return ", ".join([*orders, *kept]) or "nothing"
 
 
@@ -85,6 +91,11 @@ class Scheme(eqx.Module):
         return self.claims if strong is None or strong <= 0.5 or commuting(self.system) else self.claims._replace(strong_order=0.5)
 
     @property
+    def casimirs(self) -> dict[str, Callable[[State], Any]]:
+        """The Casimirs that are known, by name: functions of a state. Whether a step keeps them is in the claims; `verify` measures it."""
+        return {}
+
+    @property
     def clipped(self) -> int:
         """How many of them, counted from the first, a bounded path bounds: those that an implicit step sees."""
         return self.channels
@@ -121,7 +132,7 @@ class Scheme(eqx.Module):
 
     def start(
         self,
-        q: Point,
+        q: Point = (),
         *,
         velocity: Velocity | None = None,
         momentum: Velocity | None = None,
@@ -132,9 +143,10 @@ class Scheme(eqx.Module):
     ) -> "State | Maxwell":
         """A start state from a velocity or a momentum, or Maxwell momenta at kT = temperature, drawn afresh for each trajectory.
 
-        Leading axes of q and velocity or momentum are a batch: one start per trajectory. `t` is the time of the start, where L depends on it.
-        Under constraints a start off the surface is refused; `project` brings it there, point and momentum. With `ledger` the trajectory keeps books:
-        heat, work and accepted steps, which `bm.heat`, `bm.work` and `bm.acceptance` read.
+        Where nothing is advected on the dual of an algebra there is no q to give. Leading axes of q and velocity or momentum are a batch: one start
+        per trajectory. `t` is the time of the start, where L depends on it. Under constraints a start off the surface is refused; `project` brings
+        it there, point and momentum. With `ledger` the trajectory keeps books: heat, work and accepted steps, which `bm.heat`, `bm.work` and
+        `bm.acceptance` read.
         """
         given = {"velocity": velocity, "momentum": momentum, "temperature": temperature}
         chosen = [name for name, value in given.items() if value is not None]

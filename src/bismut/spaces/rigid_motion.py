@@ -103,6 +103,10 @@ class SE3(_RigidMotion):
     def zero(self, dtype: Any = float):
         return jnp.zeros(6, dtype)
 
+    @property
+    def casimirs(self):
+        return {"|P|²": lambda m: m[3:] @ m[3:], "Π·P": lambda m: m[:3] @ m[3:]}
+
     def tau(self, x):
         w, v = x[:3], x[3:]
         if self.retraction == "exp":
@@ -168,6 +172,10 @@ class SE2(_RigidMotion):
 
     def zero(self, dtype: Any = float):
         return jnp.zeros(3, dtype)
+
+    @property
+    def casimirs(self):
+        return {"|P|²": lambda m: m[1:] @ m[1:]}
 
     def tau(self, x):
         R, y = self._large.tau(_lift(x))

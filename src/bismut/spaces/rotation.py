@@ -131,6 +131,10 @@ class SO3(Group):
     def translation(self, q, direction):
         return jnp.zeros(3, q.dtype)
 
+    @property
+    def casimirs(self):
+        return {"|m|²": lambda m: m @ m}
+
     def left_rotation(self, q, axis):
         return q.T @ jnp.asarray(axis, q.dtype)
 

@@ -83,6 +83,10 @@ class Space:
         """q1 ⊖ q0, the velocity that leads from q0 to q1 in unit time."""
         raise NotImplementedError(f"{type(self).__name__} must define subtract().")
 
+    def gap(self, q1: Point, q0: Point) -> Float[Array, " n"]:
+        """Numbers that vanish where two points are one: what distances are measured by."""
+        return self.flatten(self.subtract(q1, q0))
+
     def nudge(self, q: Point, e: Velocity) -> Point:
         """q ⊕ e to first order in e: what a gradient at e = 0 needs, often cheaper than `move`."""
         return self.move(q, e)
@@ -271,6 +275,11 @@ class Group(Space):
     def bracket(self, x: Velocity, y: Velocity) -> Velocity:
         """[x, y] = ad_x y."""
         raise NotImplementedError(f"{type(self).__name__} must define bracket().")
+
+    @property
+    def casimirs(self) -> dict[str, Callable[[Velocity], Scalar]]:
+        """Functions of μ that coadjoint motion Ad*_g μ keeps, by name; those that are known."""
+        return {}
 
     # The adjoints: ⟨A* μ, y⟩ = ⟨μ, A y⟩.
 

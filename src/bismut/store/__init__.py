@@ -6,7 +6,7 @@ from bismut.store.going_on import asked_of_request, compare, take_up
 from bismut.store.journal import RunJournal
 from bismut.store.keeping import KeptRun, carry_out_kept, deadline_after
 from bismut.store.origin import origin, source_hash, versions
-from bismut.store.parts import Gathered, blocks_of, check_same, gather, merge_parts, part_folder, parts_of, told
+from bismut.store.parts import Gathered, blocks_of, check_others, gather, merge_parts, part_folder, parts_of, told
 from bismut.store.reading import StoredRun, open_run
 from bismut.store.repairing import Repaired, repair
 from bismut.store.results import load, save
@@ -29,7 +29,7 @@ __all__ = [
     "asked_of_request",
     "blocks_of",
     "carry_out_kept",
-    "check_same",
+    "check_others",
     "claim",
     "claim_numbered",
     "claim_run",

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bismut.errors import StoreError, WriteError
+from bismut.errors import DiskFullError, StoreError, WriteError
 from bismut.store.files import remove, told
 from bismut.store.layout import CONFIGURATION, PARTS, PROVENANCE, README, SCHEMA, STATISTICS, remove_run, settled, strangers, sweep
 from bismut.store.layout import __doc__ as LAYOUT
@@ -55,8 +55,8 @@ def claim(
         _bring_back(path)
         free = shutil.disk_usage(path.parent).free
         if free < need + MARGIN:
-            remedy = "Make room there." if resume else "Make room there, or choose another disk."
-            raise WriteError(f"{path} needs {(need + MARGIN) / 1e6:.1f} MB, but {free / 1e6:.1f} MB are free there. {remedy}")
+            remedy = "What was committed is intact: make room there, then go on." if resume else "Make room there, or choose another disk."
+            raise DiskFullError(f"{path} needs {(need + MARGIN) / 1e6:.1f} MB, but {free / 1e6:.1f} MB are free there. {remedy}")
         try:
             path.mkdir()
         except FileExistsError:

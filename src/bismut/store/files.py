@@ -5,6 +5,7 @@ A file is written under a name nobody else has, synced, and known from then on b
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -12,13 +13,22 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from bismut.errors import StoreError, WriteError
+from bismut.errors import DiskFullError, DomainError, StoreError, WriteError
 
 Seal = list  # [size in bytes, SHA-256 in hexadecimal], as JSON has it
 Contents = Iterable[tuple[str, bytes]]  # (path within a folder, what the file holds); the path "" is a single file
 
+_FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+def folder_of(path: Any, what: str) -> Path:
+    """The folder that somebody names."""
+    if not isinstance(path, str | os.PathLike):
+        raise DomainError(f"{what} must be the name of a folder, got {path!r}.")
+    return Path(path)
 
 
 def write_all(place: Path, contents: Contents) -> dict[str, Seal]:
@@ -128,4 +138,5 @@ def told(where: Path, doing: str) -> Iterator[None]:
             named = problem.filename
             other = isinstance(named, str | bytes | os.PathLike) and Path(os.fsdecode(named)) != where
             reason = problem.strerror + (f" ({os.fsdecode(named)})" if other else "")
-        raise WriteError(f"{where} cannot be {doing}: {reason}.") from problem
+        kind = DiskFullError if isinstance(problem, OSError) and problem.errno in _FULL else WriteError
+        raise kind(f"{where} cannot be {doing}: {reason}.") from problem

@@ -20,10 +20,10 @@ from bismut.store.origin import now, source_hash
 from bismut.store.reading import StoredRun, open_run
 from bismut.store.run import Run
 from bismut.store.runs import origin_of
-from bismut.store.verifying import verify_data
+from bismut.store.verifying import damage, verify_data
 
-# What may differ if somebody insists: numbers then come from two programs, which agree to round-off. Other things cannot be mixed.
-_FORCED = ("python", "machine", "scheme", "noise", "start")
+# These, software and machine may differ if somebody insists: numbers then come from two programs, which agree to round-off. Nothing else is mixed.
+_FUNCTIONS = ("scheme", "noise", "start")
 
 
 def asked_of_request(request: Request) -> dict[str, Any]:
@@ -31,16 +31,21 @@ def asked_of_request(request: Request) -> dict[str, Any]:
     return {"trajectories": request.trajectories, "steps": request.steps} | ({"variants": request.variants} if request.axes else {})
 
 
-def compare(stored: StoredRun, request: Request, *, extend: bool = False, force: bool = False) -> list[str]:
-    """Refuse a stored run that is not that of a request, with what differs; returns what was overridden."""
+def identity_of(stored: StoredRun) -> dict[str, Any]:
+    """What a stored run was made of."""
     recorded = origin_of(stored).get("identity")
     if not isinstance(recorded, dict):
         raise StoreError(f"{stored.folder} does not say what it was made of, so it cannot be gone on with. Choose another folder.")
-    here = identity(request)
+    return recorded
+
+
+def compare(stored: StoredRun, request: Request, *, extend: bool = False, force: bool = False) -> list[str]:
+    """Refuse a stored run that is not that of a request, with what differs; returns what was overridden."""
+    recorded, here = identity_of(stored), identity(request)
     found = differences(recorded, here)
     if extend:
         found = {name: words for name, words in found.items() if name not in growth(recorded, here)}
-    firm = [words for name, words in found.items() if not _forceable(name, recorded, here)]
+    firm = [words for name, words in found.items() if not forceable(name, recorded, here)]
     if not found or (force and not firm):
         return list(found.values())
     grows = not extend and set(found) == set(growth(recorded, here))
@@ -54,16 +59,21 @@ def compare(stored: StoredRun, request: Request, *, extend: bool = False, force:
     raise StoreError("\n".join([f"{stored.folder} holds another run:", *(f"  {words}" for words in found.values()), remedy]))
 
 
-def _forceable(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
-    return name in _FORCED or name.startswith("version.") or (name.startswith("observe.") and name in there and name in here)
+def forceable(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
+    """Whether something may differ if somebody insists."""
+    return computed_by(name) or name in _FUNCTIONS or (name.startswith("observe.") and name in there and name in here)
+
+
+def computed_by(name: str) -> bool:
+    """Whether something says who computed, and not what."""
+    return name in ("python", "machine") or name.startswith("version.")
 
 
 def check_sound(path: Path) -> None:
     """Refuse a run in which something is damaged."""
     report = verify_data(path)
     if not report.ok:
-        problems = [f"  {problem}" for several in report.corrupt.values() for problem in several]
-        raise StoreError("\n".join([f"{path} is damaged:", *problems, f"`bismut repair {path}` recomputes what is lost."]))
+        raise StoreError(damage(path, report.problems))
 
 
 def take_up(

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from bismut.ensembles import Request, Result, perform
 from bismut.findings import certify
 from bismut.store.journal import RunJournal
+from bismut.store.reading import StoredRun
 from bismut.store.run import Run
-from bismut.store.runs import write_run
+from bismut.store.runs import origin_of, write_run
 
 _MARGIN, _SHARE = 10.0, 0.05  # seconds, and part of a limit of time, that are left for the last chunk and the last commit
 
@@ -39,15 +40,22 @@ def carry_out_kept(
 ) -> KeptRun:
     """The result of a request whose folder is claimed: blocks that are there are not computed, and every other is committed as it ends.
 
-    `certified` adds the certificate of the run, at a twentieth of its time.
+    `certified` adds the certificate of the run, at a twentieth of its time, that of earlier processes included.
     """
     journal, clock = RunJournal(request, run), time.perf_counter()
     result = perform(request, progress=progress, executor=executor, journal=journal, blocks=blocks, deadline=deadline)
     seconds = time.perf_counter() - clock
+    spent = seconds_of(run.stored) + seconds
     if certified and not result.outcome.interrupted:
-        result.certificate = certify(result, seconds)
-    folder, problem = write_run(run, result, {"seconds": round(seconds, 3), **(said or {})}, journal.problem)
+        result.certificate = certify(result, spent)
+    folder, problem = write_run(run, result, {"seconds": round(spent, 3), **(said or {})}, journal.problem)
     return KeptRun(result, folder, problem, seconds, journal.computed)
+
+
+def seconds_of(stored: StoredRun) -> float:
+    """The time that a run has taken so far, of all processes that came to an end."""
+    found = origin_of(stored).get("seconds")
+    return float(found) if isinstance(found, int | float) else 0.0
 
 
 def deadline_after(seconds: float | None, began: float | None = None) -> float | None:

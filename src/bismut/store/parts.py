@@ -16,12 +16,13 @@ from bismut.ensembles import Request, plan
 from bismut.errors import StoreError
 from bismut.store.claim import claim
 from bismut.store.files import remove
-from bismut.store.going_on import asked_of_request, check_sound, compare, note_taking_up
+from bismut.store.going_on import asked_of_request, check_sound, compare, computed_by, identity_of, note_taking_up
+from bismut.store.identity import differences, identity
 from bismut.store.journal import RunJournal
-from bismut.store.keeping import KeptRun, carry_out_kept
+from bismut.store.keeping import KeptRun, carry_out_kept, seconds_of
 from bismut.store.layout import BLOCKS, CONFIGURATION, MODEL, PARTS, PROVENANCE, packed
 from bismut.store.manifest import MANIFEST, plain_json
-from bismut.store.reading import StoredRun, open_run
+from bismut.store.reading import StoredRun, open_run, part_names, peek
 from bismut.store.run import Run, committed
 from bismut.store.runs import origin_of
 
@@ -41,9 +42,20 @@ def blocks_of(stored: StoredRun) -> range | None:
 
 def parts_of(run: Path) -> list[StoredRun]:
     """The parts of which something is committed, in the order of their blocks."""
-    folders = [folder for folder in (run / PARTS).glob("*-*") if (folder / MANIFEST).is_file()]
-    found = [stored for stored in map(open_run, folders) if committed(stored.manifest)]
-    return sorted(found, key=lambda stored: (blocks_of(stored) or range(0)).start)
+    return [stored for stored in _begun(run) if committed(stored.manifest)]
+
+
+def _begun(run: Path) -> list[StoredRun]:
+    """The parts that say what they are."""
+    found = [peek(run / PARTS / name) for name in part_names(run)]
+    return [stored for stored in found if PROVENANCE in stored.parts]
+
+
+def check_others(run: Path, request: Request, mine: Path) -> None:
+    """Refuse to make a part where parts of another run are, so that it is not `merge` that notices. That nodes of a queue differ is left to it."""
+    for other in _begun(run):
+        if other.folder != mine and not all(map(computed_by, differences(identity_of(other), identity(request)))):
+            check_same(other, request)
 
 
 def check_same(part: StoredRun, request: Request, force: bool = False) -> list[str]:
@@ -68,14 +80,15 @@ def gather(run: Path, request_of: Callable[[StoredRun], Request], force: bool = 
     parts = parts_of(run)
     if not parts:
         raise StoreError(f"{run} holds no parts: `bismut run ... --blocks A:B --out {run}` makes them.")
+    for part in parts:
+        if part.state == "running":
+            raise StoreError(f"{part.folder} is still being written by {part.writer}. Wait for it, or end its process.")
+        check_sound(part.folder)
     request = request_of(parts[0])
     holders: dict[Place, StoredRun] = {}
     overridden: list[str] = []
     for part in parts:
-        if part.state == "running":
-            raise StoreError(f"{part.folder} is still being written. Wait for it, or end its process.")
         overridden += [f"{part.folder.name}: {words}" for words in check_same(part, request, force)]
-        check_sound(part.folder)
         for place in sorted(RunJournal(request, part).places):
             other = holders.setdefault(place, part)
             if _seal(other, place) != _seal(part, place):
@@ -99,7 +112,7 @@ def merge_parts(run: Path, request_of: Callable[[StoredRun], Request], *, comman
             if place not in there:
                 claimed.commit(*place, part.block(*place), part.blocks[place])
         said = {"parts": sorted({part.folder.name for part in holders.values()})} | ({"overridden": overridden} if overridden else {})
-        kept = carry_out_kept(claimed, request, said=said, progress=False)
+        kept = carry_out_kept(claimed, request, said=said, progress=False, certified=True)
     if not kept.problem:
         remove(run / PARTS)
     return kept
@@ -116,7 +129,8 @@ def _claimed(path: Path, request: Request, first: StoredRun, command: str, force
             run.close()
             raise
         return run
-    made = {name: value for name, value in origin_of(first).items() if name not in ("blocks", "outcome", "run")} | {"command": command}
+    made = {name: value for name, value in origin_of(first).items() if name not in ("blocks", "outcome", "run")}
+    made |= {"command": command, "seconds": sum(map(seconds_of, parts_of(path)))}
     documents = {name: first.text(name) for name in (CONFIGURATION, MODEL) if name in first.parts}
     documents[PROVENANCE] = plain_json(made, indent=1) + "\n"
     return claim(path, documents, asked=asked_of_request(request), parts=True, need=plan(request).disk)

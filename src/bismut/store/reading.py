@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from bismut.errors import StoreError
 from bismut.store.arrays import Group
 from bismut.store.files import Seal, check_inside, read_sealed
-from bismut.store.layout import BLOCKS, CHECKPOINTS, SCHEMA, STATISTICS, found_at, packed, settled
-from bismut.store.lock import LOCK, alive, read_owner
+from bismut.store.layout import BLOCKS, CHECKPOINTS, PARTS, SCHEMA, STATISTICS, found_at, packed, settled
+from bismut.store.lock import LOCK, alive, read_owner, said
 from bismut.store.manifest import MANIFEST, Manifest
 from bismut.store.packing import unpack
 from bismut.store.stored import decode
+from bismut.wording import counted, first_of
 
 STATES = ("running", "interrupted", "failed", "complete")
 
@@ -34,6 +37,11 @@ class StoredRun:
 
     folder: Path
     manifest: Manifest
+    texts: Mapping[str, str] = field(default_factory=dict)  # documents that are known otherwise than from their files
+
+    def told(self, texts: Mapping[str, str]) -> StoredRun:
+        """The same run with other documents."""
+        return StoredRun(self.folder, self.manifest, texts)
 
     @cached_property
     def parts(self) -> dict[str, Part]:
@@ -49,10 +57,16 @@ class StoredRun:
     @property
     def state(self) -> str:
         """running, interrupted, failed or complete; a run whose writer died is interrupted, whatever it said last."""
-        said = self._latest("state") or "running"
-        if said == "running" and alive(read_owner(self.folder / LOCK)) is False:
+        latest = self._latest("state") or "running"
+        if latest == "running" and alive(read_owner(self.folder / LOCK)) is False:
             return "interrupted"
-        return said
+        return latest
+
+    @property
+    def writer(self) -> str:
+        """Who writes here, if anybody does."""
+        owner = read_owner(self.folder / LOCK)
+        return said(owner) if owner and alive(owner) is not False else ""
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -60,17 +74,17 @@ class StoredRun:
 
     @property
     def done(self) -> dict[str, Any]:
-        """What was said to be done; while blocks are committed, what they hold: of a sweep for each variant."""
+        """What was said to be done; while blocks are committed, how many trajectories have how many steps: of a sweep for each variant."""
         entries = self.manifest.entries
-        said = max((number for number, entry in enumerate(entries) if "done" in entry), default=-1)
+        told = max((number for number, entry in enumerate(entries) if "done" in entry), default=-1)
         last = max((number for number, entry in enumerate(entries) if entry.get("what") == BLOCKS or entry.get("drops")), default=-1)
-        if said > last or "steps" not in self.asked:
-            return entries[said]["done"] if said >= 0 else {}
-        each = [0] * max(1, self.asked.get("variants", 1))
+        if told > last or "steps" not in self.asked:
+            return entries[told]["done"] if told >= 0 else {}
+        each, steps = [0] * max(1, self.asked.get("variants", 1)), max((record.get("steps", 0) for record in self.blocks.values()), default=0)
         for (variant, _), record in self.blocks.items():
-            if variant < len(each) and record.get("steps") == self.asked["steps"]:
+            if variant < len(each) and record.get("steps") == steps:
                 each[variant] += record.get("trajectories", 0)
-        return {"trajectories": each if "variants" in self.asked else each[0], "steps": self.asked["steps"] if any(each) else 0}
+        return {"trajectories": each if "variants" in self.asked else each[0], "steps": steps}
 
     @property
     def record(self) -> dict[str, Any]:
@@ -108,6 +122,8 @@ class StoredRun:
 
     def text(self, place: str, default: str | None = None) -> str:
         """A document such as run.toml."""
+        if place in self.texts:
+            return self.texts[place]
         if place not in self.parts and default is not None:
             return default
         return self.read(place).decode("utf-8", "replace")
@@ -147,12 +163,18 @@ class StoredRun:
         if self.state == "complete" or not (self.blocks or self.checkpoints):
             return ", ".join(words)
         begun = f", {len(self.checkpoints)} in progress" if self.checkpoints else ""
-        return ", ".join([*words, f"{len(self.blocks)} blocks committed{begun}"])
+        return ", ".join([*words, f"{counted(len(self.blocks), 'block')} committed{begun}"])
 
 
 def location(path: Path) -> Path:
     """Where the run of a path is: beside it, while it is being replaced and the new one has not taken its place."""
     return path if path.exists() or not aside(path, "old").is_dir() else aside(path, "old")
+
+
+def part_names(folder: Path) -> list[str]:
+    """The parts of a run that are made apart, A-B for blocks A to B, in the order of their blocks."""
+    found = [place.parent.name for place in folder.glob(f"{PARTS}/*/{MANIFEST}") if re.fullmatch(r"\d+-\d+", place.parent.name)]
+    return sorted(found, key=lambda name: int(name.partition("-")[0]))
 
 
 def aside(path: Path, what: str) -> Path:
@@ -163,14 +185,24 @@ def open_run(path: str | Path) -> StoredRun:
     """Read the manifest of a run folder, and refuse one that is altered or was not written by this schema."""
     run = peek(path)
     if run.manifest.problem:
-        raise StoreError(run.manifest.problem)
+        raise StoreError(f"{run.manifest.problem} {remedy(run.folder)}")
     return run
+
+
+def remedy(folder: Path) -> str:
+    """What to do about damage."""
+    return f"`bismut repair {quote(str(folder))}` recomputes what is lost."
 
 
 def peek(path: str | Path) -> StoredRun:
     """Like open_run; but a manifest that is altered is read as far as it can be trusted."""
     folder = location(Path(path))
     if not folder.is_dir() or not (folder / MANIFEST).is_file():
+        if parts := part_names(folder):
+            raise StoreError(
+                f"{path} holds parts of a run, {first_of(parts)} in {folder / PARTS}, each of which is a run of its own to be resumed, verified or "
+                f"repaired. `bismut merge {quote(str(path))}` makes one run of them."
+            )
         old = " It may be one of an earlier version, which had no checksums." if (folder / "provenance.json").exists() else ""
         raise StoreError(f"There is no result or run at {path}: expected a folder with {MANIFEST}, as bismut.save and `bismut run` write it.{old}")
     manifest = Manifest.read(folder)

@@ -3,6 +3,8 @@
 documents   from the manifest, which holds their text             blocks       computed again: a block is a function of its number
 statistics  merged again from blocks                              checkpoints  given up; their blocks begin again, or at their last end
 manifest    cut before the first line that is altered; what was committed later is computed again
+
+Whether a run was extended in lines that are lost is read off run.toml and provenance.json, if these agree with each other and with what is left.
 """
 
 from __future__ import annotations
@@ -17,10 +19,12 @@ from bismut.ensembles.working import Work
 from bismut.errors import BlockError, StoreError
 from bismut.executors import Executor, Failed, Line, Threads
 from bismut.store.claim import claim
-from bismut.store.going_on import compare, note_taking_up
+from bismut.store.files import read_plain
+from bismut.store.going_on import compare, forceable, identity_of, note_taking_up
+from bismut.store.identity import differences, growth
 from bismut.store.journal import RunJournal
-from bismut.store.keeping import carry_out_kept
-from bismut.store.layout import BLOCKS, CHECKPOINTS, PROVENANCE, STATISTICS
+from bismut.store.keeping import KeptRun, carry_out_kept
+from bismut.store.layout import BLOCKS, CERTIFICATE, CHECKPOINTS, CONFIGURATION, MODEL, PROVENANCE, STATISTICS
 from bismut.store.manifest import MANIFEST
 from bismut.store.parts import blocks_of
 from bismut.store.reading import StoredRun, peek
@@ -31,12 +35,14 @@ from bismut.store.verifying import verify_data
 
 
 class Repaired(NamedTuple):
-    """What was damaged, by place, with what was wrong; how many blocks were computed; and which of them are not what they were, to the byte, as where
-    another program was forced to compute them."""
+    """What was damaged, by place, with what was wrong; how many blocks were computed; which of them are not what they were, to the byte, as where
+    another program was forced to compute them; whether the run is longer than the manifest knew; and the run, if it was brought to its end."""
 
     damaged: dict[str, tuple[str, ...]]
     computed: int
     others: tuple[str, ...] = ()
+    extended: bool = False
+    kept: KeptRun | None = None
 
 
 def repair(
@@ -60,29 +66,52 @@ def repair(
             "run.toml and provenance.json there tell how it was made: run it again in another folder."
         )
     state, texts = before.state, _texts(before, [place for place in damaged if "/" not in place and place not in (STATISTICS, MANIFEST)])
-    with claim(path, resume=True, mend=True) as run:
-        try:
+    longer = _longer(before, request_of)
+    if not longer and set(damaged) == set(texts):
+        with claim(path, resume=True) as run:
             run.keep(texts, state=state)
-            request = request_of(run.stored)
-            overridden = compare(run.stored, request, force=force)
-        except BaseException:
-            run.close()
-            raise
+        return Repaired(damaged, 0)
+    as_told = before.told(texts | longer)
+    request = request_of(as_told)
+    overridden = compare(as_told, request, force=force)
+    with claim(path, resume=True, mend=True) as run:
+        run.keep(texts | longer, state=state)
         lost = [place for place in damaged if place.startswith((f"{BLOCKS}/", f"{CHECKPOINTS}/"))]
         note_taking_up(run, request, command, overridden, drops=lost, renewed=False)
-        if state == "complete" or MANIFEST in damaged:  # what lost lines said is not known: the run is brought to its end
-            computed = carry_out_kept(run, request, progress=progress, executor=executor, blocks=blocks_of(run.stored)).computed
-            return Repaired(damaged, computed, _others(before, peek(path), lost))
+        if state == "complete" or MANIFEST in damaged or longer:  # what lost lines said is not known: the run is brought to its end
+            certified = (path / CERTIFICATE).is_file() and CERTIFICATE not in run.stored.parts
+            blocks = blocks_of(run.stored)
+            kept = carry_out_kept(run, request, progress=progress, executor=executor, blocks=blocks, certified=certified)
+            return Repaired(damaged, kept.computed, _others(before, peek(path), lost), bool(longer), kept)
         jobs = [Job(entry["variant"], entry["block"]) for place in lost if (entry := before.parts[place].entry)["what"] == BLOCKS]
         _compute(run, request, jobs, executor or Threads())
         _tell_how_far(run, request, STATISTICS in before.parts)
     return Repaired(damaged, len(jobs), _others(before, peek(path), lost))
 
 
+def _longer(before: StoredRun, request_of: Callable[[StoredRun], Request]) -> dict[str, str]:
+    """The documents of a run that was extended in lines which are lost, as they are on the disk. They count if the request that they make is the one
+    that the provenance among them was written for, and differs from what the manifest vouches for by more steps or trajectories, or by what can be
+    forced."""
+    folder = before.folder
+    try:
+        found = {name: read_plain(folder, name).decode() for name in (CONFIGURATION, PROVENANCE, MODEL) if (folder / name).is_file()}
+        as_found = before.told(found)
+        known, there = identity_of(before.told(_texts(before, [PROVENANCE]))), identity_of(as_found)
+        more = growth(known, there)
+        if not more or not all(name in more or forceable(name, known, there) for name in differences(known, there)):
+            return {}
+        compare(as_found, request_of(as_found))
+        return found
+    except (ValueError, KeyError, TypeError):  # they say nothing, or not the same
+        return {}
+
+
 def _others(before: StoredRun, after: StoredRun, places: list[str]) -> tuple[str, ...]:
-    """Blocks whose checksum is not the one that was committed before."""
-    again = [place for place in places if place.startswith(f"{BLOCKS}/") and place in after.parts]
-    return tuple(place for place in again if after.parts[place].files != before.parts[place].files)
+    """Blocks of as many steps as before whose checksum is another."""
+    steps = lambda part: part.entry["record"].get("steps")
+    pairs = {place: (before.parts[place], after.parts[place]) for place in places if place.startswith(f"{BLOCKS}/") and place in after.parts}
+    return tuple(place for place, (old, new) in pairs.items() if steps(old) == steps(new) and old.files != new.files)
 
 
 def _texts(stored: StoredRun, names: Iterable[str]) -> dict[str, str]:

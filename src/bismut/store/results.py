@@ -24,11 +24,13 @@ from bismut.errors import StoreError, WriteError
 from bismut.mechanics import inventory
 from bismut.store.arrays import Group, Labelled, safe
 from bismut.store.claim import claim
+from bismut.store.files import folder_of
 from bismut.store.layout import CERTIFICATE, PROVENANCE, SCHEMA, STATISTICS
 from bismut.store.manifest import MANIFEST, plain_json
 from bismut.store.reading import open_run
 from bismut.store.run import Run
 from bismut.store.tree import group_of, tree_of
+from bismut.store.verifying import damage
 
 if TYPE_CHECKING:
     import xarray
@@ -40,7 +42,7 @@ def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
     An existing result is replaced only with overwrite=True, and only once the new one is complete; anything else is never replaced. Where writing
     fails, the result goes to a temporary folder: a warning says so, and the path of that one is returned.
     """
-    path = Path(path)
+    path = folder_of(path, "path")
     try:
         return _save(result, path, overwrite)
     except WriteError as problem:
@@ -79,13 +81,13 @@ def load(path: str | Path) -> xarray.DataTree:
     Numbers are read when they are used, and compared with their checksums: what is missing or altered is an error that says where. Of a run that is
     not complete a warning tells how far it came, and so does load(path).attrs["state"].
     """
-    path = Path(path)
+    path = folder_of(path, "path")
     if path.name == STATISTICS and (path.parent / MANIFEST).is_file():
         path = path.parent  # where plain xarray finds the tree
     run = open_run(path)
     problems = [str(problem) for key in run.parts.get(STATISTICS, (0, {}))[1] if (problem := run.absent(STATISTICS, key))]
     if problems:
-        raise StoreError("\n".join(problems))
+        raise StoreError(damage(path, problems))
     tree = tree_of(run.results())
     tree.attrs |= {"state": run.state, "asked": run.asked, "done": run.done}
     if run.state != "complete":

@@ -17,7 +17,7 @@ from bismut.store.reading import StoredRun, open_run
 from bismut.store.results import asked_of, elsewhere, keep_result
 from bismut.store.run import Run
 from bismut.store.tree import tree_of
-from bismut.store.verifying import problems_of
+from bismut.store.verifying import damage, problems_of
 
 if TYPE_CHECKING:
     import xarray
@@ -84,8 +84,9 @@ def write_run(run: Run, result: Result, said: dict[str, Any], problem: WriteErro
 
 def origin_of(stored: StoredRun) -> dict[str, Any]:
     """What provenance.json says so far."""
+    text = stored.text(PROVENANCE, "{}")
     try:
-        found = json.loads(stored.text(PROVENANCE, "{}"))
+        found = json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise StoreError(f"{stored.folder / PROVENANCE} is no JSON: {problem}.") from None
     return found if isinstance(found, dict) else {}
@@ -97,5 +98,5 @@ def read_run(folder: str | Path) -> RunFolder:
     stored = open_run(folder)
     problems = [problem for place in (STATISTICS, PROVENANCE, CONFIGURATION) if place in stored.parts for problem in problems_of(stored, place)]
     if problems:
-        raise StoreError("\n".join([f"{folder} is damaged:", *(f"  {problem}" for problem in problems)]))
+        raise StoreError(damage(folder, problems))
     return RunFolder(folder, stored.text(CONFIGURATION, ""), origin_of(stored), tree_of(stored.results()), stored)

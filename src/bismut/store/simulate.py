@@ -24,6 +24,7 @@ from bismut.ensembles.checks import check_process
 from bismut.errors import StoreError
 from bismut.mechanics import Scheme
 from bismut.store.claim import claim
+from bismut.store.files import folder_of
 from bismut.store.going_on import asked_of_request, compare, take_up
 from bismut.store.journal import RunJournal
 from bismut.store.keeping import carry_out_kept, deadline_after
@@ -34,6 +35,7 @@ from bismut.store.reading import open_run
 from bismut.store.repairing import repair
 from bismut.store.run import committed
 from bismut.store.verifying import verify_data
+from bismut.wording import first_of
 
 
 def simulate(
@@ -99,6 +101,7 @@ def simulate(
     dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
     """
     check_process()
+    folder = None if store is None else folder_of(store, "store")
     asked = request(
         scheme,
         start,
@@ -122,13 +125,13 @@ def simulate(
         continue_from=continue_from,
     )
     deadline = deadline_after(max_time)
-    if store is None or dry_run:
+    if folder is None or dry_run:
         begun = time.perf_counter()
         found = perform(asked, executor=executor, progress=progress, dry_run=dry_run, deadline=deadline)
         if certify and isinstance(found, Result) and not found.outcome.interrupted:
             found.certificate = findings.certify(found, time.perf_counter() - begun)
         return found
-    return kept(Path(store), asked, extend=extend, force=force, executor=executor, progress=progress, deadline=deadline, certified=certify)
+    return kept(folder, asked, extend=extend, force=force, executor=executor, progress=progress, deadline=deadline, certified=certify)
 
 
 def kept(
@@ -173,10 +176,11 @@ def _is_there(path: Path) -> bool:
 
 def _mended(path: Path, asked: Request, command: str, extend: bool, force: bool, progress: bool | None) -> None:
     """Recompute what is damaged, and say so."""
-    damaged = verify_data(path).corrupt
+    report = verify_data(path)
+    damaged = report.corrupt
     if not damaged:
         return
     if extend:
-        raise StoreError(f"{path} is damaged in {', '.join(damaged)}. Without extend=True, simulate recomputes that; then it can be extended.")
-    warnings.warn(f"{path} is damaged, and mended: {'; '.join(word for words in damaged.values() for word in words)}", RuntimeWarning, stacklevel=4)
+        raise StoreError(f"{path} is damaged in {first_of([*damaged])}. Without extend=True, simulate recomputes that; then it can be extended.")
+    warnings.warn(f"{path} is damaged, and mended: {first_of(report.problems, between=' ')}", RuntimeWarning, stacklevel=4)
     repair(path, lambda stored: asked, command=command, force=force, progress=progress)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bismut.errors import StoreError
 from bismut.store.layout import BLOCKS, CHECKPOINTS, STATISTICS
-from bismut.store.reading import StoredRun, peek
+from bismut.store.reading import StoredRun, peek, remedy
 from bismut.store.stored import values_of
+from bismut.wording import first_of
+
+_AGAIN = 3  # looks at what seems damaged in a run that is being written
 
 
 @dataclass(frozen=True)
@@ -25,17 +29,31 @@ class DataReport:
     def ok(self) -> bool:
         return not self.corrupt
 
+    @property
+    def problems(self) -> list[str]:
+        """All that is wrong, wherever it is."""
+        return [problem for several in self.corrupt.values() for problem in several]
+
     def __str__(self) -> str:
         lines = [f"{self.run}: {self.state}; {len(self.complete)} parts complete, {len(self.partial)} partial, {len(self.corrupt)} corrupt"]
         lines += [f"  partial  {place}" for place in self.partial]
-        lines += [f"  corrupt  {place}: {problem}" for place, problems in self.corrupt.items() for problem in problems]
+        lines += [f"  corrupt  {place}: {first_of(problems)}" for place, problems in self.corrupt.items()]
         return "\n".join(lines)
+
+
+def damage(path: Path, problems: Sequence[str]) -> str:
+    """What is said of a run that is damaged."""
+    return "\n  ".join([f"{path} is damaged:", first_of(problems, between="\n  ")]) + f"\n{remedy(path)}"
 
 
 def verify_data(path: str | Path) -> DataReport:
     """Read everything that was committed, and say what is damaged. A run without a manifest, or of another schema, is refused."""
     run = peek(path)
     wrong = {place: problems for place in run.parts if (problems := problems_of(run, place))}
+    for _ in range(_AGAIN):
+        if wrong and run.state == "running":  # its writer may have committed something else there between two looks
+            run = peek(path)
+            wrong = {place: problems for place in wrong if place in run.parts and (problems := problems_of(run, place))}
     if run.manifest.problem:
         wrong["manifest.jsonl"] = (run.manifest.problem,)
     sound = [place for place in run.parts if place not in wrong]

@@ -28,14 +28,14 @@ class Again:
     documents: dict[str, str]
 
 
-def again(stored: StoredRun, model: str | None, force: bool, **more: int | None) -> Again:
+def again(stored: StoredRun, model: str | None, force: bool, more: Mapping[str, int] | None = None) -> Again:
     """The request of a stored run; `more` steps and trajectories are added."""
-    if CONFIGURATION not in stored.parts:
+    if not stored.text(CONFIGURATION, ""):
         raise StoreError(f"{stored.folder} was not made by `bismut run`: call simulate(..., store={str(stored.folder)!r}) as it was called then.")
     made = origin_of(stored)
     where = str(stored.folder / CONFIGURATION)
     document = parsed(stored.text(CONFIGURATION), where)
-    given = {name: document.get(name, 0) + count for name, count in more.items() if count}
+    given = {name: document.get(name, 0) + count for name, count in (more or {}).items() if count}
     block = {"block": made["identity"]["block"]} if isinstance(made.get("identity"), dict) else {}
     known = _model(stored, made.get("model"), model, force)
     if known is not None:

@@ -58,7 +58,8 @@ def claimed(ready: Prepared, request: Request, folder: Path, *, overwrite: bool,
     documents |= {} if ready.model.text is None else {MODEL: ready.model.text}
     part = {} if blocks is None else {"blocks": [blocks.start, blocks.stop]}
     documents[PROVENANCE] = plain_json(origin(request, command_line(), model) | part | {"labels": ready.labels}, indent=1) + "\n"
-    return claim_run(folder, documents=documents, asked=asked_of_request(request), overwrite=overwrite, numbered=numbered, need=plan(request).disk)
+    need = plan(request).disk if blocks is None else plan(request).disk * len(blocks) // request.blocks
+    return claim_run(folder, documents=documents, asked=asked_of_request(request), overwrite=overwrite, numbered=numbered, need=need)
 
 
 def carry_out(run: Run, request: Request, *, deadline: float | None, as_json: bool, model: str | None = None, **more: Any) -> None:
@@ -71,6 +72,11 @@ def carry_out(run: Run, request: Request, *, deadline: float | None, as_json: bo
         print(f"bismut: {_interrupted(folder, stopped.cause, model)}", file=sys.stderr)
         raise typer.Exit(CODES.get(stopped.cause, INTERRUPTED)) from None
     tell(kept, as_json)
+    end(kept, folder, model)
+
+
+def end(kept: KeptRun, folder: Path, model: str | None = None) -> None:
+    """Say what went wrong, and end with the code that tells it."""
     outcome = kept.result.outcome
     if kept.problem:
         place = f"The result is in {kept.folder}." if kept.folder else "No other place took it."

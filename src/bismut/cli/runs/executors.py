@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
-
-import typer
-
-from bismut.cli.group import whole_number
-
-Workers = Annotated[
-    int | None, typer.Option(parser=whole_number, metavar="N", help="run blocks in so many processes of this machine [threads of one process]")
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(metavar="WHERE", help="run blocks on a cluster of Dask: tls://HOST:PORT, tcp://HOST:PORT on this machine, or local:N to begin one"),
-]
-Insecure = Annotated[bool, typer.Option("--insecure", help="allow --cluster tcp:// to another machine: whoever can reach it can run programs on it")]
+from typing import Any
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from bismut.cli.runs.carrying import carry_out, claimed, command_line
 from bismut.cli.runs.prepare import Prepared
 from bismut.ensembles import Request
 from bismut.errors import BismutError
-from bismut.store import blocks_of, check_same, open_run, part_folder, parts_of, take_up, told
+from bismut.store import blocks_of, check_others, open_run, part_folder, parts_of, take_up, told
 from bismut.store.manifest import MANIFEST
 from bismut.store.run import committed
 
@@ -24,17 +24,21 @@ def carry_out_part(ready: Prepared, request: Request, folder: Path, blocks: rang
     if not mine:
         print(f"There are {request.blocks} blocks of {request.size} trajectories, so blocks {blocks.start}:{blocks.stop} are none.")
         return
-    for other in parts_of(folder):
-        check_same(other, request)
     place = part_folder(folder, mine)
+    check_others(folder, request, place)
     model = None if ready.model.text is None else ready.model.entry.name
     if not overwrite and (place / MANIFEST).is_file() and committed(open_run(place).manifest):
         if open_run(place).state == "complete":
-            print(f"{place} is complete: nothing is computed.")
+            print(f"{place} is complete; nothing is computed.")
             return
         run = take_up(place, request, command=command_line())
     else:
         run = claimed(ready, request, place, overwrite=overwrite, numbered=False, blocks=mine)
+        try:
+            check_others(folder, request, place)  # which may have begun meanwhile
+        except BaseException:
+            run.close()
+            raise
     carry_out(run, request, deadline=deadline, blocks=mine, model=model, **more)
     _tell(folder, request)
 

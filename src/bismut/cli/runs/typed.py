@@ -66,6 +66,11 @@ def settings(option: str, typed: list[str] | None, example: str) -> dict[str, An
     return found
 
 
+def bath(temperature: float | None, friction: str | None, rate: str | None, splitting: str | None) -> dict[str, Any]:
+    """The table of a heat bath."""
+    return {"temperature": temperature, "friction": numbers("friction", friction), "rate": numbers("rate", rate), "splitting": splitting}
+
+
 def parameters(typed: list[str] | None) -> dict[str, Any]:
     """Parameters and their values; a hyphen in a name is an underscore."""
     return {name.replace("-", "_"): value for name, value in settings("--set", typed, "inertia=1,2,3").items()}
