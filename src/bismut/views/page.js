@@ -26,8 +26,9 @@ async function three() {
   return made.ThreeJsProvider.THREE;
 }
 
-function geometries(THREE) {
-  const turned = (profile, around = 24) => {
+/* `fine`: as round as it should look where there are few bodies. */
+function geometries(THREE, fine) {
+  const turned = (profile, around = fine ? 48 : 24) => {
     const made = new THREE.LatheGeometry(profile.map(([r, z]) => new THREE.Vector2(r, z)), around);
     return made.rotateX(Math.PI / 2);
   };
@@ -39,12 +40,13 @@ function geometries(THREE) {
   };
   const plain = () => 1;
   // Halves and a quarter are shaded, so that every turn can be seen.
-  const marked = (x, y, z) => (z > 1e-6 ? 1 : 0.62) * (x > 1e-6 && y > 1e-6 ? 0.8 : 1);
+  const marked = (x, y, z) => (z > 1e-6 ? 1 : 0.7) * (x > 1e-6 && y > 1e-6 ? 0.82 : 1);
   const edged = (points) => points.flatMap((p, i) => (i && i < points.length - 1 ? [p, p] : [p]));
   return {
-    ball: shaded(new THREE.SphereGeometry(1, 20, 14), plain),
-    ellipsoid: shaded(new THREE.SphereGeometry(1, 24, 16).rotateX(Math.PI / 2).toNonIndexed(), plain),
-    rod: shaded(new THREE.CylinderGeometry(1, 1, 2, 20).rotateX(Math.PI / 2), plain),
+    ball: shaded(new THREE.SphereGeometry(1, fine ? 40 : 20, fine ? 28 : 14), plain),
+    ellipsoid: shaded(new THREE.SphereGeometry(1, fine ? 48 : 24, fine ? 32 : 16).rotateX(Math.PI / 2).toNonIndexed(), plain),
+    rod: shaded(new THREE.CylinderGeometry(1, 1, 2, fine ? 64 : 20).rotateX(Math.PI / 2), plain),
+    line: shaded(new THREE.CylinderGeometry(1, 1, 2, 10).rotateX(Math.PI / 2), plain),
     block: shaded(new THREE.BoxGeometry(2, 2, 2), plain),
     arrow: shaded(turned(edged([[0, -1], [0.36, -1], [0.36, 0.4], [1, 0.4], [0, 1]])), plain),
     top: shaded(turned(edged([[0, 0], [0.95, 0.5], [1, 0.58], [0.14, 0.68], [0.1, 1], [0, 1]]), 32), plain),
@@ -77,9 +79,9 @@ class Panel {
     panel.here = new Uint8Array(panel.bodies);
     panel.parts = [];
     for (const part of data.parts) panel.parts.push(await panel.part(part, shapes));
-    panel.extent();
     panel.lines = [];
     for (const line of data.lines) panel.lines.push(await panel.line(line, shapes));
+    panel.extent();
     panel.trails = data.trails.map((trail) => panel.trail(trail, shapes));
     if (data.box) panel.addBox();
     return panel;
@@ -104,7 +106,7 @@ class Panel {
 
   async line(line, shapes) {
     const rows = new Float32Array(await inflated(line.rows, "deflate"));
-    const mesh = this.mesh(shapes.rod, line.first.length);
+    const mesh = this.mesh(shapes.line, line.first.length);
     return { ...line, rows, mesh };
   }
 
@@ -117,7 +119,7 @@ class Panel {
       if (body >= 0 && !this.here[body]) break;
       points.push(this.point(body, at, 0, new THREE.Vector3()));
     }
-    const mesh = this.mesh(shapes.rod, Math.max(points.length - 1, 1));
+    const mesh = this.mesh(shapes.line, Math.max(points.length - 1, 1));
     for (let i = 0; i + 1 < points.length; i++) {
       const along = points[i + 1].clone().sub(points[i]), length = along.length(), middle = points[i].clone().addScaledVector(along, 0.5);
       const apart = this.data.box && this.data.box.some((side, a) => side && Math.abs(along.getComponent(a)) > side / 2);
@@ -213,12 +215,13 @@ class Panel {
   }
 
   colour(frame, name) {
-    const shade = new this.THREE.Color(), series = palette().series;
+    const shade = new this.THREE.Color(), white = new this.THREE.Color("#ffffff"), series = palette().series;
     for (const part of this.parts) {
       if (part.colour) continue;
       part.body.forEach((body, i) => {
         const number = body < 0 || name === "body" ? null : this.numbers[name][frame * this.bodies + body];
         shade.set(body < 0 ? paint("soft") : series[body % series.length]);
+        if (!DARK.matches && body >= 0) shade.lerp(white, 0.25);  // on white, shadows would make the colours of lines black
         if (number !== null) mix(shade, this.stops, number === GONE ? 0 : number / 65534);
         part.mesh.setColorAt(i, shade);
       });
@@ -226,22 +229,29 @@ class Panel {
     }
   }
 
-  /* What the camera has to see: everything that bodies reach, at all times. */
+  /* What the camera has to see: whatever is drawn, at forty times. */
   extent() {
-    const { data } = this, lo = data.lo.slice(), hi = data.hi.slice();
-    let reach = 0;
-    for (const part of this.parts)
-      part.body.forEach((body, i) => {
-        const r = part.rows.subarray(10 * i, 10 * i + 6), far = Math.hypot(r[3], r[4], r[5]) + Math.max(r[0], r[1], r[2]);
-        if (body >= 0) reach = Math.max(reach, far);
-        else for (let a = 0; a < 3; a++) { lo[a] = Math.min(lo[a], r[3 + a] - r[a]); hi[a] = Math.max(hi[a], r[3 + a] + r[a]); }
-      });
-    for (let a = 0; a < 3; a++) {
-      lo[a] -= reach; hi[a] += reach;
-      if (data.box && data.box[a]) { lo[a] = Math.min(lo[a], -data.box[a] / 2); hi[a] = Math.max(hi[a], data.box[a] / 2); }
+    const { THREE, data } = this, at = new THREE.Vector3(), balls = [], stride = Math.max(1, Math.floor(this.frames / 40));
+    const add = (point, size) => balls.push([point.x, point.y, point.z, size]);
+    for (let frame = 0; frame < this.frames; frame += stride) {
+      this.pose(frame);
+      for (const part of this.parts)
+        part.body.forEach((body, i) => {
+          const r = part.rows.subarray(10 * i, 10 * i + 6);
+          if (body < 0 ? frame === 0 : this.here[body]) add(this.point(body, r, 3, at), Math.max(r[0], r[1], r[2]));
+        });
+      for (const line of this.lines)
+        [line.first, line.second].forEach((ends, end) => ends.forEach((body, i) => {
+          if (body < 0 ? frame === 0 : this.here[body]) add(this.point(body, line.rows, 6 * i + 3 * end, at), 0);
+        }));
     }
+    const box = [-1, 1].map((sign) => [0, 1, 2].map((a) => balls.reduce((found, ball) => Math.max(found, sign * ball[a] + ball[3]), -Infinity)));
+    const lo = box[0].map((x) => -x), hi = box[1];
+    if (data.box) data.box.forEach((side, a) => { if (side) { lo[a] = Math.min(lo[a], -side / 2); hi[a] = Math.max(hi[a], side / 2); } });
     this.middle = lo.map((l, a) => (l + hi[a]) / 2);
-    this.radius = Math.max(0.5 * Math.hypot(...lo.map((l, a) => hi[a] - l)), 1e-9);
+    this.half = lo.map((l, a) => (hi[a] - l) / 2);
+    const far = balls.reduce((found, ball) => Math.max(found, Math.hypot(...this.middle.map((m, a) => ball[a] - m)) + ball[3]), 0);
+    this.radius = Math.max(data.box ? Math.hypot(...this.half) : far, 1e-9);
     this.thickness = 0.008 * this.radius;
   }
 }
@@ -303,7 +313,7 @@ async function main() {
   const scene = JSON.parse(element("scene").textContent);
   element("scene").textContent = "";
   const THREE = await three();
-  const shapes = geometries(THREE);
+  const shapes = geometries(THREE, Math.max(...scene.panels.map((panel) => panel.bodies)) < 100);
   shapes.mark("ellipsoid");
   const panels = [];
   for (const data of scene.panels) panels.push(await Panel.read(THREE, data, shapes, scene));
@@ -326,7 +336,9 @@ async function main() {
   });
   const orbit = new Orbit(THREE, camera, renderer.domElement, () => { stale = true; });
   const home = () => {
-    const cell = (stage.clientWidth / columns) / (stage.clientHeight / rows), far = (0.85 * radius) / Math.sin((camera.fov * Math.PI) / 360) / Math.min(1, cell);
+    const cell = (stage.clientWidth / columns) / (stage.clientHeight / rows), angle = (camera.fov * Math.PI) / 360;
+    const [wide, high, deep] = [0, 1, 2].map((a) => Math.max(...panels.map((panel) => panel.half[a])));
+    const far = flat ? (1.12 * Math.max(high, wide / cell)) / Math.tan(angle) + deep : (1.04 * radius) / Math.sin(angle) / Math.min(1, cell);
     const from = flat ? [0, -0.02, 1] : [0.62, -0.7, 0.36];
     camera.near = far / 100; camera.far = far * 100;
     orbit.target.set(0, 0, 0);
