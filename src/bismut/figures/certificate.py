@@ -9,13 +9,19 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from bismut.figures.style import check_installed, colour, styled
+from bismut.figures.style import check_installed, colour, palette, styled
 from bismut.findings import Finding, Report, Verdict
+from bismut.palette import MARKS
 
 _LINES = 40
-_MARKS = {"✓": "●", "✗": "✕"}
-_MEANINGS = {"pass": "held", "fail": "failed", "undecided": "undecided", "fact": "a fact, not claimed", "unmeasured": "not measured"}
 _COLOURS = {"pass": "sage", "fail": "vermilion", "undecided": "magenta", "fact": "sky", "unmeasured": "soft"}
+_MARKS = {
+    "pass": ("●", "held"),
+    "fail": ("✕", "failed"),
+    "undecided": ("?", "undecided"),
+    "fact": ("○", "not claimed"),
+    "unmeasured": ("–", "not measured"),
+}
 
 
 def draw(report: Report, file: str | Path | None = None, dark: bool = False) -> Any:
@@ -38,16 +44,23 @@ def size_of(report: Report) -> tuple[float, float]:
 
 def fill(figure: Any, report: Report) -> None:
     """Draw on a figure: the verdicts, and the panels for which the report has numbers."""
-    figure.suptitle(textwrap.fill(report.headline, 8 * int(figure.get_size_inches()[0])), x=0.01, ha="left", fontsize=14, weight="bold")
-    key = "   ".join(f"{_MARKS.get(verdict.mark, verdict.mark)} {_MEANINGS[verdict.value]}" for verdict in Verdict)
+    figure.suptitle(textwrap.fill(_title(report), 8 * int(figure.get_size_inches()[0])), x=0.01, ha="left", fontsize=14, weight="bold")
+    key = "   ".join(" ".join(_MARKS[verdict.value]) for verdict in Verdict if any(f.verdict is verdict for f in report.findings))
     figure.supxlabel(key, x=0.01, ha="left", fontsize=9, color=colour("soft"))
     panels = _panels(report)
     wide = -(-len(panels) // 2) if panels else 0
     grid = figure.add_gridspec(2 if panels else 1, 1 + wide, width_ratios=[1.3] + [1.0] * wide)
     _verdicts(figure.add_subplot(grid[:, 0]), report, told=not panels)
-    places = [(row, column) for row in (0, 1) for column in range(1, 1 + wide)]
-    for panel, place in zip(panels, places, strict=False):
-        panel(figure.add_subplot(grid[place]), report)
+    for number, panel in enumerate(panels):  # in two rows; the last fills what is left of its row
+        row, column = divmod(number, wide)
+        until = grid.ncols if number == len(panels) - 1 else column + 2
+        panel(figure.add_subplot(grid[row, column + 1 : until]), report)
+
+
+def _title(report: Report) -> str:
+    """The headline, without the names that the list beside it has."""
+    short = report.headline if len(report.headline) < 110 else report.headline.partition(" (")[0]
+    return short if len(short) < 110 else f"{short[:107]}…"
 
 
 def _panels(report: Report) -> list[Any]:
@@ -62,7 +75,7 @@ def _verdicts(axes: Any, report: Report, told: bool) -> None:
     for row, finding in enumerate(shown):
         y = 1 - (row + 0.5) * pitch
         say = lambda x, text, shade="ink", size=9.0, y=y, **more: axes.text(x, y, text, color=colour(shade), fontsize=size, va="center", **more)
-        say(0.0, _MARKS.get(finding.mark, finding.mark), _COLOURS[finding.verdict.value], 11.0, weight="bold")
+        say(0.0, _MARKS[finding.verdict.value][0], _COLOURS[finding.verdict.value], 11.0, weight="bold")
         say(0.05 if not told else 0.03, textwrap.shorten(finding.law, 40, placeholder=" …"))
         say(1.0 if not told else 0.43, finding.number, ha="right")
         if told:
@@ -88,7 +101,7 @@ def _defects(axes: Any, report: Report) -> bool:
     ratio = [max(f.measured / f.limit, 1e-7) for f in found]
     axes.barh(range(len(found)), ratio, left=1e-7, color=[colour(_COLOURS[f.verdict.value]) for f in found])
     axes.axvline(1.0, color=colour("ink"), linestyle="--")
-    axes.set(xscale="log", yticks=range(len(found)), xlabel="measured / limit", title="defects")
+    axes.set(xscale="log", yticks=range(len(found)), xlabel="measured / limit (dashed: where a claim fails)", title="defects")
     axes.set_yticklabels([textwrap.shorten(f.law, 26, placeholder=" …") for f in found], fontsize=8.5)
     axes.invert_yaxis()
     return True
@@ -98,16 +111,19 @@ def _orders(axes: Any, report: Report) -> bool:
     found = [f for f in report.findings if "errors" in f.data]
     if axes is None or not found:
         return bool(found)
-    for finding, name in zip(found, ("blue", "vermilion", "sage"), strict=False):
+    for number, finding in enumerate(found):
         steps, errors = np.asarray(finding.data["steps"], float), np.asarray(finding.data["errors"], float)
-        axes.loglog(steps, errors, "o-", color=colour(name), label=f"{finding.law}: {finding.number}")
+        extra = 1 if finding.law == "weak order" else 0  # of one step
+        shade = palette().series[number % 7]
+        label = f"{finding.law}: {finding.number}{' (one step: slope + 1)' if extra else ''}"
+        axes.loglog(steps, errors, color=shade, marker=MARKS[number % 7], label=label)
         if finding.data.get("order") and errors.min() > 0:
-            extra = 1 if finding.law == "weak order" else 0  # of one step
-            axes.loglog(steps, errors[-1] * (steps / steps[-1]) ** (finding.data["order"] + extra), ":", color=colour(name))
+            axes.loglog(steps, 0.6 * errors[-1] * (steps / steps[-1]) ** (finding.data["order"] + extra), ":", color=shade)
     every = sorted({float(step) for finding in found for step in finding.data["steps"]})
-    axes.set_xticks(every[:: -(-len(every) // 4)], [f"{step:.2g}" for step in every[:: -(-len(every) // 4)]])
-    axes.set_xticks([], minor=True)
-    axes.set(xlabel="step h", ylabel="error", title="orders (dotted: claimed)")
+    some = every[:: -(-len(every) // 4)]
+    axes.set_xticks(some, [f"{step:.2g}" for step in some])
+    axes.minorticks_off()
+    axes.set(xlabel="step h", ylabel="error", title="errors (dotted: claimed slopes)")
     axes.legend(fontsize=9)
     return True
 
@@ -119,7 +135,7 @@ def _temperatures(axes: Any, report: Report) -> bool:
     for row, finding in enumerate(found):
         axes.errorbar(finding.measured, row, xerr=3.3 * finding.error, fmt="o", color=colour(_COLOURS[finding.verdict.value]), capsize=3)
     _band(axes, found[0])
-    axes.set(yticks=range(len(found)), xlabel="kT", title="temperatures (3.3 standard errors)")
+    axes.set(yticks=range(len(found)), xlabel="temperature / kT (band: what may be off)", title="temperatures (bars: 3.3 standard errors)")
     axes.set_yticklabels([f.law.removeprefix("temperature, ") for f in found], fontsize=8)
     axes.invert_yaxis()
     return True

@@ -15,6 +15,7 @@ _TABLES = {
         "phase volume": "volume",
         "momentum map ": "momentum maps",
         "Casimir ": "Casimirs",
+        "invariant ": "invariants",
         "constraints": "constraints",
         "stays on the space": "on the space",
         "action stationary": "d𝔊",
