@@ -55,7 +55,7 @@ test-ovito: .ovito/ready
 	.ovito/bin/pip install --quiet --constraint constraints.txt --editable '.[share,smoke,ovito]'
 	touch $@
 
-PAGES := docs/api.py docs/site docs/notebooks/execute.py docs/pictures
+PAGES := docs/api.py docs/performance.py docs/site docs/notebooks/execute.py docs/pictures
 
 check: .venv/test
 	$(BIN)/ruff check src tests benchmarks examples $(PAGES)

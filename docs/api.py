@@ -33,19 +33,20 @@ GROUPS = {
         "Where things live. `A * B` is a product, `A ** K` a power.",
         "Euclidean Circle Torus SO2 SO3 SE2 SE3 Product Power Space Group",
     ),
-    "Systems": ("What moves.", "System mechanical rigid_bodies in_space State"),
+    "Systems": ("What moves.", "System mechanical rigid_bodies LiePoisson in_space State"),
     "Symmetries": ("For `System(..., symmetries={name: ...})`.", "translation translations left_rotation left_rotations right_rotation symmetry"),
     "Noise": ("What drives.", "Wiener OrnsteinUhlenbeck Jumps FractionalBrownian Recorded Path"),
     "Schemes": (
         "How it is stepped: one scalar each. All schemes, baths and comparison methods have [`start`](#class-Action), which makes start states.",
-        "VariationalEuler Midpoint Verlet Discrete Action HamiltonianEuler HamiltonianMidpoint HamiltonianVerlet DiscreteHamiltonian Reduced Claims",
+        "VariationalEuler Midpoint Verlet Discrete Action HamiltonianEuler HamiltonianMidpoint HamiltonianVerlet SphericalMidpoint "
+        "DiscreteHamiltonian Reduced Claims",
     ),
     "Comparison methods": ("Not variational; named for what they are.", "EulerMaruyama ImplicitEulerMaruyama RungeKutta4"),
     "Baths": ("Heat: A is free motion, B a kick, O exact contact with the bath.", "Langevin BAOAB ABOBA OBABO GLA Metropolised thermalize"),
     "Runs": ("Many trajectories, or one.", "simulate trajectory average merge Result Trajectory Plan Threads Processes Dask"),
     "Observables": (
         "Functions of a state, for `observe=`; a plain function of a `State` is one, too.",
-        "energy kinetic_energy temperature momentum heat work integrator_error acceptance",
+        "energy kinetic_energy temperature momentum invariant heat work integrator_error acceptance",
     ),
     "Observers": (
         "What sees more than one state at a time, for `observe=`.",

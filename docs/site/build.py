@@ -35,7 +35,7 @@ def main() -> int:
     _fonts(ROOT / "build" / "site-fonts")
     linked = pages.write(gallery(EXTRA / "view"))
     (ROOT / "build" / "site-source.json").write_text(json.dumps(linked))
-    options = ["-W", "--keep-going", "-n", "-q", "-b", "html", "-c", str(HERE), "-d", str(ROOT / "build" / "site-doctrees")]
+    options = ["-W", "--keep-going", "-n", "-q", "-a", "-b", "html", "-c", str(HERE), "-d", str(ROOT / "build" / "site-doctrees")]
     if failed := build_main([*options, str(pages.SOURCE), str(SITE)]):
         return failed
     if broken := links.broken(SITE):

@@ -27,6 +27,7 @@ html_css_files = ["site.css"]
 html_extra_path = [str(HERE.parents[1] / "build" / "site-extra")]
 html_copy_source = False
 html_show_sphinx = False
+html_show_search_summary = False  # excerpts are fetched, which a browser refuses for pages opened from a disk
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0072b2", "color-brand-content": "#0072b2", "font-stack": "system-ui, sans-serif"},
     "dark_css_variables": {"color-brand-primary": "#56b4e9", "color-brand-content": "#56b4e9"},

@@ -74,7 +74,7 @@ def _index(found: dict[str, Entry]) -> str:
         f"<strong>{html.escape(name)}</strong><span>{html.escape(one.title.rstrip('.'))}</span></a>"
         for name, one in found.items()
     )
-    names = "\n".join(f"gallery/{name}" for name in found)
+    names = "\n".join(f"{name} <gallery/{name}>" for name in found)
     return f"""# Gallery
 
 Systems that are ready to run, each with its equations, facts that are known of it exactly and are measured by the tests, and a picture that moves.
@@ -114,7 +114,7 @@ def _page(one: Entry) -> str:
 <iframe class="view" src="../view/{one.name}.html" title="{html.escape(one.name)} in motion" loading="lazy"></iframe>
 ```
 
-{prose(rest.strip())}
+{prose(rest.strip(chr(10)))}
 
     bismut run {one.name} --observe energy,paths
     bismut view output/{one.name}

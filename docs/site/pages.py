@@ -43,9 +43,8 @@ def listed(contents: str) -> dict[str, list[str]]:
 
 def write(generated: dict[str, str]) -> list[str]:
     """Write all pages; `generated` holds further ones. Returns the files of code that they link to."""
-    linked: set[str] = set()
-    known = pages()
-    texts = dict(generated)
+    known, texts = pages(), dict(generated)
+    linked = set(re.findall(r"\{source\}`[^`<]* <([^>]+)>`", "".join(generated.values())))
     for path, name in known.items():
         text = (ROOT / path).read_text(encoding="utf-8")
         texts[name] = text if name.endswith(".ipynb") else rewritten(text, path, known, linked)

@@ -126,7 +126,7 @@ def test_every_command_has_help_with_an_example(bismut):
 def test_names_for_completion_are_those_of_the_catalogues():
     assert system_names() == list(entries())
     assert figure_names() == [*figures(), "all"]
-    assert system_names("heavy") == ["heavy-top"]
+    assert system_names("heavy") == ["heavy-top", "heavy-top-reduced"]
 
 
 def test_help_names_every_command_in_a_whole_line(bismut):

@@ -7,6 +7,7 @@ from bismut.actions.hamiltonian_euler import HamiltonianEuler
 from bismut.actions.hamiltonian_midpoint import HamiltonianMidpoint
 from bismut.actions.hamiltonian_verlet import HamiltonianVerlet
 from bismut.actions.midpoint import Midpoint
+from bismut.actions.spherical_midpoint import SphericalMidpoint
 from bismut.actions.variational_euler import VariationalEuler
 from bismut.actions.verlet import Verlet
 
@@ -18,6 +19,7 @@ __all__ = [
     "HamiltonianMidpoint",
     "HamiltonianVerlet",
     "Midpoint",
+    "SphericalMidpoint",
     "VariationalEuler",
     "Verlet",
 ]

@@ -27,7 +27,7 @@ Noises = Callable[..., Float[Array, " m"]]  # of (q, p, t)
 class DiscreteHamiltonian(Scheme):
     """A discrete Hamiltonian for a system. Your own is a subclass with `claims` and `__call__`.
 
-    system      what it steps: any without forces and constraints
+    system      what it steps: any without constraints; forces do their work at the nodes
     retraction  "cayley" or "exp", which joins the ends of a step on a group; that of the space if not given
     """
 
@@ -39,13 +39,18 @@ class DiscreteHamiltonian(Scheme):
             raise BismutError(f"{type(self).__name__} needs a System, got {type(self.system).__name__}.")
         if not self.system.moves:
             raise BismutError(f"{type(self).__name__} needs a system with a Lagrangian or a Hamiltonian.")
-        if self.system.forced or self.system.constraints:
-            raise BismutError(f"{type(self).__name__} places neither forces nor constraints. Use an action such as Verlet.")
+        if self.system.constraints:
+            raise BismutError(f"{type(self).__name__} keeps no constraints. Use an action such as Verlet.")
         _ = self.space  # an unknown retraction is refused now
 
     @property
     def space(self) -> Space:
         return self.system.space if self.retraction is None else self.system.space.using(self.retraction)
+
+    def looked_at(self, function: Callable, p0: Velocity | None) -> Callable:
+        """H or the noises as they are looked at from the momentum before a step: as they are."""
+        del p0
+        return function
 
     @abstractmethod
     def __call__(self, H: Hamiltonian, N: Noises, q0: Point, q1: Point, x: Velocity, p: Velocity, h, dW: Float[Array, " m"], t) -> Float[Array, ""]:
@@ -54,11 +59,11 @@ class DiscreteHamiltonian(Scheme):
     @property
     def bounded(self) -> bool:
         # What is implicit under noise has no solution for very large increments.
-        return self.mixed
+        return self.mixed or (self.system.reduced and self.channels > 0)
 
     @property
     def marcus(self) -> bool:
-        return not self.mixed
+        return not self.mixed and not self.system.reduced and super().marcus
 
     @property
     def mixed(self) -> bool:

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 
 from bismut.actions.discrete_hamiltonian import DiscreteHamiltonian
-from bismut.errors import DomainError
+from bismut.errors import BismutError, DomainError
 from bismut.mechanics import Claims
 from bismut.spaces import pair
 
@@ -28,6 +28,11 @@ class HamiltonianEuler(DiscreteHamiltonian):
     def __check_init__(self):
         if self.end not in ("left", "right"):
             raise DomainError(f'end must be "left" or "right", got {self.end!r}.')
+        if self.system.kick_sees_velocity:
+            raise BismutError(
+                "HamiltonianEuler sees the momentum at one end of a step, which is not Stratonovich's limit for a random force that sees "
+                "the velocity. Use HamiltonianMidpoint or HamiltonianVerlet."
+            )
 
     def __call__(self, H, N, q0, q1, x, p, h, dW, t):
         q, t, sign = (q0, t, 0.5) if self.end == "left" else (q1, t + h, -0.5)

@@ -35,6 +35,7 @@ def show(
                 "channels": scheme.channels,
                 "constraints": system.constraints,
                 "symmetries": {one: {"words": what.words, "kept": one in kept} for one, what in system.symmetries.items()},
+                "invariants": list(system.invariants),
                 "scheme": scheme.title,
                 "step": found.step,
                 "start": {key: [list(shape) for shape in shapes] for key, shapes in _shapes(system).items()},
@@ -53,6 +54,8 @@ def show(
         print(f"  {one}: {what.words}{'' if one in kept else ' (the noise breaks it)'}")
     if not system.symmetries:
         print("  none are named")
+    if system.invariants:
+        print(f"\nInvariants\n  {', '.join(system.invariants)}")
     print(
         f"\nSpace     {system.space}, {counted(system.space.dim, 'dimension')}"
         + (f", {counted(system.constraints, 'constraint')}" if system.constraints else "")
@@ -71,7 +74,9 @@ def _shapes(system: Any) -> dict[str, list[tuple[int, ...]]]:
     import jax
 
     origin, zero = (jax.eval_shape(make) for make in (system.space.origin, system.space.zero))
-    return {key: [leaf.shape for leaf in jax.tree.leaves(tree)] for key, tree in (("q", origin), ("velocity", zero))}
+    moving = "momentum" if system.reduced else "velocity"
+    shapes = {key: [leaf.shape for leaf in jax.tree.leaves(tree)] for key, tree in (("q", origin), (moving, zero))}
+    return {key: found for key, found in shapes.items() if found}
 
 
 def _listed(shapes: list[tuple[int, ...]]) -> str:

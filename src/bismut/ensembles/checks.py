@@ -119,11 +119,11 @@ def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
     if not isinstance(start, State | Maxwell):
         raise ShapeError(f"start must be a State from scheme.start(...), got {type(start).__name__}.")
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
-        return _one_axis(_leading(scheme, start.q))  # differentiated or mapped over: its numbers are not known here
+        return _one_axis(_leading(scheme, start))  # differentiated or mapped over: its numbers are not known here
     if isinstance(start, Maxwell):
         return _one_axis(scheme.space.check(start.q, "start.q"))
-    batch = scheme.space.check(start.q, "start.q")
-    if batch != scheme.space.check_velocity(start.p, "start.p"):
+    at, batch = scheme.space.check(start.q, "start.q"), scheme.space.check_velocity(start.p, "start.p")
+    if jax.tree.leaves(start.q) and at != batch:
         raise ShapeError("start.q and start.p have different leading axes. Make the start with scheme.start(...).")
     dtype = scheme.system.dtype
     for leaf in jax.tree.leaves(start):
@@ -136,10 +136,11 @@ def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
     return _one_axis(batch)
 
 
-def _leading(scheme: Scheme, q: Point) -> tuple[int, ...]:
-    """The axes that points have before those of the space."""
-    point = jax.eval_shape(lambda: scheme.space.origin(scheme.system.dtype))
-    leaf, like = jax.tree.leaves(q)[0], jax.tree.leaves(point)[0]
+def _leading(scheme: Scheme, start: State | Maxwell) -> tuple[int, ...]:
+    """The axes that points have before those of the space; momenta, where there are no points."""
+    own = jax.eval_shape(lambda: (scheme.space.origin(scheme.system.dtype), scheme.space.zero(scheme.system.dtype)))
+    given = (start.q, start.p) if isinstance(start, State) else start.q
+    leaf, like = jax.tree.leaves(given)[0], jax.tree.leaves(own)[0]
     return tuple(leaf.shape[: leaf.ndim - len(like.shape)])
 
 

@@ -73,6 +73,12 @@ def momentum(name: str) -> Observable:
     return Observable(f"momentum({name!r})", lambda system, state, t: system.momentum_map(name, state), f"The momentum map of {name}.")
 
 
+@cache
+def invariant(name: str) -> Observable:
+    """I(q, p), an invariant that the system names: a Casimir of a Lie–Poisson system, say."""
+    return Observable(f"invariant({name!r})", lambda system, state, t: system.invariant(name, state, t), f"The invariant {name}.")
+
+
 def value_of(function: Callable, scheme: Scheme, state: State, t) -> jax.Array:
     """An observable of one state, in the precision of the system."""
     return jnp.asarray(bare_value(function, scheme, state, t), scheme.system.dtype)

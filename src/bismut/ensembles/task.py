@@ -43,7 +43,7 @@ class Chosen(NamedTuple):
     block: int
 
 
-_CHOSEN, _PROGRAMS = Memory(64), Memory(32)
+_CHOSEN, _PROGRAMS, _TOOK = Memory(64), Memory(32), Memory(64)
 
 
 def numbers_of(setting: Setting) -> Any:
@@ -66,14 +66,21 @@ def program(found: Chosen, size: int) -> Program:
     """The compiled task. Under XLA it is as wide as a block, rounded up so that blocks of about one size share it."""
     engine = Xla(_rounded(size)) if isinstance(found.engine, Xla) else found.engine
     width = engine.width if isinstance(engine, Xla) else None
-    return _PROGRAMS.get((engine.name, width, found.key), lambda: _compiled(engine, found.task))
+    return _PROGRAMS.get((engine.name, width, found.key), lambda: _compiled(engine, found))
 
 
-def _compiled(engine: Engine, task: Task) -> Program:
+def _compiled(engine: Engine, found: Chosen) -> Program:
     clock = time.perf_counter()
-    made = engine.compile(task)
-    log.debug("compiled for %s by the %s engine in %.2f s", engine.machine, engine.name, time.perf_counter() - clock)
+    made = engine.compile(found.task)
+    spent = time.perf_counter() - clock
+    _TOOK.get(found.key, lambda: spent)
+    log.debug("compiled for %s by the %s engine in %.2f s", engine.machine, engine.name, spent)
     return made
+
+
+def compile_time(found: Chosen) -> float | None:
+    """Seconds that compiling took; None if it was not done in this process."""
+    return _TOOK.peek(found.key)
 
 
 def compilations() -> int:

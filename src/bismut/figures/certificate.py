@@ -19,7 +19,6 @@ def draw(report: Report, file: str | Path | None = None) -> Any:
     check_installed()
     with styled() as plt:
         figure = plt.figure(figsize=(13, 9.5))
-        figure.suptitle(report.headline if len(report.headline) < 110 else report.headline[:107] + "…")
         fill(figure, report)
         if file is not None:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -29,22 +28,43 @@ def draw(report: Report, file: str | Path | None = None) -> Any:
 
 
 def fill(figure: Any, report: Report) -> None:
-    """Draw on a figure: the panels for which the report has numbers."""
+    """Draw on a figure: the panels for which the report has numbers, in two rows; the last one fills what is left of its row."""
+    figure.suptitle(_title(report))
     panels = [panel for panel in (_defects, _orders, _temperatures, _energy, _kinetic) if panel(None, report)]
     grid = figure.add_gridspec(2, 1 + max(2, -(-len(panels) // 2)))
     _verdicts(figure.add_subplot(grid[:, 0]), report)
-    places = [(row, column) for row in (0, 1) for column in range(1, grid.ncols)]
-    for panel, place in zip(panels, places, strict=False):
-        panel(figure.add_subplot(grid[place]), report)
+    for number, panel in enumerate(panels):
+        row, column = divmod(number, grid.ncols - 1)
+        until = grid.ncols if number == len(panels) - 1 else column + 2
+        panel(figure.add_subplot(grid[row, column + 1 : until]), report)
+
+
+def _title(report: Report) -> str:
+    """The headline, without the names that the list beside it has."""
+    short = report.headline if len(report.headline) < 110 else report.headline.partition(" (")[0]
+    return short if len(short) < 110 else f"{short[:107]}…"
+
+
+_MARKS = {
+    "pass": ("●", "held"),
+    "fail": ("✕", "failed"),
+    "undecided": ("?", "undecided"),
+    "fact": ("○", "not claimed"),
+    "unmeasured": ("–", "not measured"),
+}
 
 
 def _verdicts(axes: Any, report: Report) -> None:
     axes.set_axis_off()
     shown = report.findings[:34]
     for row, finding in enumerate(shown):
-        y = 1 - (row + 1) / (len(shown) + 1)
-        axes.text(0.0, y, {"✓": "●", "✗": "✕", "?": "?", "·": "·", "–": "–"}[finding.mark], color=_COLOURS[finding.verdict.value], fontsize=10)
+        y = 1 - (row + 2) / (len(shown) + 2)
+        axes.text(0.0, y, _MARKS[finding.verdict.value][0], color=_COLOURS[finding.verdict.value], fontsize=10)
         axes.text(0.06, y, f"{finding.law}  {finding.number}", fontsize=8.5, color=BLACK)
+    used = [verdict for verdict in _MARKS if any(finding.verdict.value == verdict for finding in shown)]
+    for place, verdict in enumerate(used):
+        mark, said = _MARKS[verdict]
+        axes.text(place / max(len(used), 3), 1.0, f"{mark} {said}", color=_COLOURS[verdict], fontsize=8.5)
     axes.set_xlim(0, 1)
 
 
@@ -60,7 +80,7 @@ def _defects(axes: Any, report: Report) -> bool:
     ratio = [max(f.measured / f.limit, 1e-7) for f in found]
     axes.barh(range(len(found)), ratio, left=1e-7, color=[_COLOURS[f.verdict.value] for f in found])
     axes.axvline(1.0, color=BLACK, linestyle="--")
-    axes.set(xscale="log", yticks=range(len(found)), xlabel="measured / limit", title="defects")
+    axes.set(xscale="log", yticks=range(len(found)), xlabel="measured / limit (dashed: where a claim fails)", title="defects")
     axes.set_yticklabels([f.law for f in found], fontsize=7.5)
     axes.invert_yaxis()
     return True
@@ -70,13 +90,16 @@ def _orders(axes: Any, report: Report) -> bool:
     found = [f for f in report.findings if "errors" in f.data]
     if axes is None or not found:
         return bool(found)
-    for finding, colour in zip(found, (BLUE, VERMILION, GREEN), strict=False):
+    for finding, colour in zip(found, (BLUE, VERMILION, GREEN, ORANGE), strict=False):
         steps, errors = np.asarray(finding.data["steps"], float), np.asarray(finding.data["errors"], float)
-        axes.loglog(steps, errors, "o-", color=colour, label=f"{finding.law}: {finding.number}")
+        extra = 1 if finding.law == "weak order" else 0  # of one step
+        axes.loglog(steps, errors, "o-", color=colour, label=f"{finding.law}: {finding.number}{' (one step: slope + 1)' if extra else ''}")
         if finding.data.get("order") and errors.min() > 0:
-            extra = 1 if finding.law == "weak order" else 0  # of one step
-            axes.loglog(steps, errors[-1] * (steps / steps[-1]) ** (finding.data["order"] + extra), ":", color=colour)
-    axes.set(xlabel="h", ylabel="error", title="orders (dotted: claimed)")
+            axes.loglog(steps, 0.6 * errors[-1] * (steps / steps[-1]) ** (finding.data["order"] + extra), ":", color=colour)
+    marks = sorted({float(h) for finding in found for h in finding.data["steps"]})
+    axes.set_xticks(marks, [f"{h:.3g}" for h in marks])
+    axes.minorticks_off()
+    axes.set(xlabel="h", ylabel="error", title="errors (dotted: claimed slopes)")
     axes.legend(fontsize=8)
     return True
 
@@ -88,7 +111,7 @@ def _temperatures(axes: Any, report: Report) -> bool:
     for row, finding in enumerate(found):
         axes.errorbar(finding.measured, row, xerr=3.3 * finding.error, fmt="o", color=_COLOURS[finding.verdict.value], capsize=3)
     _band(axes, found[0])
-    axes.set(yticks=range(len(found)), xlabel="kT", title="temperatures (3.3 standard errors)")
+    axes.set(yticks=range(len(found)), xlabel="temperature / kT (band: what may be off)", title="temperatures (bars: 3.3 standard errors)")
     axes.set_yticklabels([f.law.removeprefix("temperature, ") for f in found], fontsize=8)
     axes.invert_yaxis()
     return True

@@ -15,6 +15,7 @@ from bismut.actions import Action
 from bismut.ensembles import Trajectory, trajectory
 from bismut.findings.finding import Finding, at_most, decided, not_measured
 from bismut.findings.noether import noether
+from bismut.findings.poisson import bracket_kept, invariants
 from bismut.findings.structure import step_structure
 from bismut.flows import Langevin, Metropolised, action_differential
 from bismut.host import evaluate
@@ -27,8 +28,10 @@ _STEPS = 200  # of the trajectory along which conservation is measured
 
 
 def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Finding]:
-    """Symplectic form and phase volume."""
+    """Symplectic form and phase volume; after reduction the bracket."""
     system, claims = scheme.system, scheme.promised
+    if system.reduced:
+        return [bracket_kept(scheme, state, path, step)]
     h = jnp.asarray(step, system.dtype)
 
     def structure(state: State):
@@ -50,7 +53,7 @@ def along(scheme: Scheme, run: Trajectory, path: Wiener, step: float) -> list[Fi
     system = scheme.system
     eps = float(np.finfo(system.dtype).eps)
     findings = _momentum_maps(scheme, run.states, scheme.promised.momentum_maps and (system.forced or not scheme.forced))
-    findings += casimirs(scheme, run.states)
+    findings += casimirs(scheme, run.states) + invariants(scheme, run.states)
     if system.constraints:
         findings += _constraints(scheme, run, eps)
     if type(system.space).violation is not Space.violation and np.isfinite(np.asarray(jax.tree.leaves(run.states.p)[0])).all():

@@ -4,9 +4,10 @@
     temperature of each axis, kinetic energy            from its last states, where there is a bath and the run was long enough to settle
     constraints                                         from its last states
     energy, Casimirs                                    from its first states and its last, where there is no bath
-    structure, consistency, engines                     where a twentieth of the run pays for compiling them
+    structure, consistency, engines                     where a twentieth of the run pays for tracing and compiling them
 
-What the run was too short to pay for is listed as not measured, with the command that measures it.
+A part is begun only if what is left of the twentieth pays for it. What it will cost is foretold from what the program of the run cost to compile, and
+then from what the parts before it cost. What the run was too short to pay for is listed as not measured, with the command that measures it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 from bismut.blame import why
 from bismut.ensembles import Result
 from bismut.ensembles.checks import many_starts, one_start
+from bismut.ensembles.task import compile_time
 from bismut.findings.along import along, one_step, short_path
 from bismut.findings.bath import Bath, bath_of, depends_on_time
 from bismut.findings.chance import ALARM, judged
@@ -40,48 +42,60 @@ from bismut.mechanics import Scheme, State
 from bismut.spaces import Space
 
 SHARE = 0.05  # of the run's time
-# Seconds that parts take at least: a part is measured if its share of the run pays for it.
-_STATES, _STRUCTURE, _INTEGRITY = 1.0, 8.0, 20.0
+_STATES = 0.8  # seconds for what is read off the last states
+# The structure of a step, in units of what its program took to compile, or of two seconds if nobody knows; further parts in units of that. Upper
+# ends of what pendulum, heavy top, eight dipoles and a constrained molecule took.
+_STEP, _UNKNOWN, _LEAST = 2.0, 2.0, 0.8
+_PATH, _REVERSAL, _DERIVATIVES, _INTEGRITY = 3.5, 2.2, 0.5, 5.0
 _FEW = 64  # trajectories whose energies are compared
 _SETTLED = 8.0  # relaxation times after which last states count as samples
+
+
+class Purse:
+    """Seconds that are left, and the findings they buy."""
+
+    def __init__(self, seconds: float, unable: str):
+        self.seconds, self.left, self.unable = seconds, SHARE * seconds, unable
+        self.findings: list[Finding] = []
+
+    def buy(self, cost: float, names: tuple[str, ...], measure: Callable[[], list[Finding]]) -> float:
+        """Measure if there is enough left for it, and say so if not; what it cost, infinite if it was not measured."""
+        if self.unable:
+            return self._without(names, self.unable)
+        if self.left < cost:
+            return self._without(names, f"a twentieth of {self.seconds:.1f} s does not pay for it; bismut verify measures it")
+        clock = time.monotonic()
+        try:
+            self.findings.extend(measure())
+        except Exception as problem:  # of the user's functions, at places where the run never was: its results are kept all the same
+            self._without(names, f"{type(problem).__name__}: {why(problem)}")
+        spent = time.monotonic() - clock
+        self.left -= spent
+        return spent
+
+    def _without(self, names: tuple[str, ...], reason: str) -> float:
+        self.findings.extend(not_measured(name, reason) for name in names)
+        return float("inf")
 
 
 def certify(result: Result, seconds: float, tolerance: float = 0.02) -> Report:
     """The certificate of a run that took so many seconds."""
     begun = time.monotonic()
     request = result.request
-    scheme, left = request.scheme, SHARE * seconds
-    findings = [_failures(result), *_on_space(scheme, result)]
-    alone = not request.axes and result.final is not None
-    again = "bismut verify measures it"
-
-    def part(cost: float, names: tuple[str, ...], measure: Callable[[], list[Finding]]) -> None:
-        nonlocal left
-        if not alone:
-            reason = "a sweep has no single certificate" if request.axes else "the run kept no last states"
-            findings.extend(not_measured(name, reason) for name in names)
-        elif left < cost:
-            findings.extend(not_measured(name, f"a twentieth of {seconds:.1f} s does not pay for it; {again}") for name in names)
-        else:
-            clock = time.monotonic()
-            try:
-                findings.extend(measure())
-            except Exception as problem:  # of the user's functions, at places where the run never was: its results are kept all the same
-                findings.extend(not_measured(name, f"{type(problem).__name__}: {why(problem)}") for name in names)
-            left -= time.monotonic() - clock
-
+    scheme = request.scheme
+    unable = "a sweep has no single certificate" if request.axes else "the run kept no last states" if result.final is None else ""
+    purse = Purse(seconds, unable)
+    purse.findings += [_failures(result), *_on_space(scheme, result)]
     first = cache(lambda: _first(request))
-    has_bath = scheme.system.has_lagrangian and bath_of_quickly(scheme)
-    if has_bath:
-        part(_STATES, ("temperature",), lambda: _thermal(scheme, first(), result, tolerance))
+    if scheme.system.has_lagrangian and bath_of_quickly(scheme):
+        purse.buy(_STATES, ("temperature",), lambda: _thermal(scheme, first(), result, tolerance))
     elif kept_by(scheme):
-        part(_STATES, tuple(kept_by(scheme)), lambda: _kept(scheme, request, result))
+        purse.buy(_STATES, tuple(kept_by(scheme)), lambda: _kept(scheme, request, result))
     if scheme.system.constraints:
-        part(_STATES, ("constraints",), lambda: [_constraints(scheme, result)])
-    part(_STRUCTURE, ("structure",), lambda: _structure(scheme, first(), request))
-    part(_INTEGRITY, ("integrity",), lambda: integrity(scheme, first(), step=request.step, seed=request.path.seed_number))
+        purse.buy(_STATES, ("constraints",), lambda: [_constraints(scheme, result)])
+    _structure(purse, scheme, first, request)
     subject = f"{scheme.title} on {scheme.space}"
-    return Report(subject, request.step, judged(findings), ALARM, request.path.seed_number, time.monotonic() - begun)
+    return Report(subject, request.step, judged(purse.findings), ALARM, request.path.seed_number, time.monotonic() - begun)
 
 
 def bath_of_quickly(scheme: Scheme) -> bool:
@@ -177,10 +191,17 @@ def _constraints(scheme: Scheme, result: Result) -> Finding:
     return at_most("constraints", float(np.nanmax(np.abs(off))), limit, True, f"largest |g(q)| after {result.steps_done} steps")
 
 
-def _structure(scheme: Scheme, state: State, request: Any) -> list[Finding]:
-    path, step = request.path, request.step
-    run = short_path(scheme, state, path, step)
-    found = [*one_step(scheme, state, path, step), *along(scheme, run, path, step), *reversal(scheme, run.states, path, step)]
-    if scheme.system.has_lagrangian:
-        found += derivatives(scheme.system, neighbours(scheme.system, run.states))
-    return [finding for finding in found if finding.law not in ("stays on the space", "constraints")]
+def _structure(purse: Purse, scheme: Scheme, first: Callable[[], State], request: Any) -> None:
+    """One step, then a short path and what it keeps, then engines against each other."""
+    path, step, system = request.path, request.step, scheme.system
+    told = compile_time(request.chosen)
+    unit = purse.buy(_STEP * max(_UNKNOWN if told is None else told, _LEAST), ("structure of a step",), lambda: one_step(scheme, first(), path, step))
+    run = cache(lambda: short_path(scheme, first(), path, step))
+    seen = ("stays on the space", "constraints")  # in the last states
+    walk = lambda: [finding for finding in along(scheme, run(), path, step) if finding.law not in seen]
+    walked = purse.buy(_PATH * unit, ("structure along a path",), walk)
+    unit = float("inf") if walked == float("inf") else unit
+    if system.has_lagrangian and not system.in_phase_space:
+        purse.buy(_DERIVATIVES * unit, ("derivatives",), lambda: derivatives(system, neighbours(system, run().states)))
+    purse.buy(_REVERSAL * unit, ("own adjoint", "reversible"), lambda: reversal(scheme, run().states, path, step))
+    purse.buy(_INTEGRITY * unit, ("integrity",), lambda: integrity(scheme, first(), step=step, seed=path.seed_number))

@@ -5,9 +5,11 @@ import sys
 from bismut.actions import Action, DiscreteHamiltonian
 from bismut.ensembles.explaining import ensemble_words
 from bismut.flows import Flow, Variational
+from bismut.flows.coadjoint import Coadjoint
 from bismut.flows.generating import Generated
 from bismut.mechanics import Scheme
 from bismut.showing import Words, counted
+from bismut.spaces import Dual
 
 
 def explain(scheme: Scheme) -> str:
@@ -18,8 +20,7 @@ def explain(scheme: Scheme) -> str:
         lines += scheme.details()
     if isinstance(scheme, DiscreteHamiltonian):
         lines += [f"  generating   {formula}" for formula in _formulas(scheme)]
-        lines.append(f"  unknown      {system.space.dim} components of p̄, and as many of x = q1 ⊖ q0; p1 = D₂S")
-        lines.append(f"  solve        x = ∂K_d/∂p̄, p0 = −D₁S {Generated(scheme).shape().words}")
+        lines += _reduced(scheme) if system.reduced else _canonical(scheme)
         if scheme.bounded:
             lines.append("  increments   bounded, |ΔW| ≤ √(4 h |ln h|) unless a path is given: moments change by O(h²), below every order claimed")
     if isinstance(scheme, Action):
@@ -40,7 +41,8 @@ def explain(scheme: Scheme) -> str:
             lines.append(f"  random       {counted(system.random_forces, 'random force')} F_j ∘ dW_j, as virtual work {when}")
         if scheme.forced and not system.forced:
             lines.append("  force        the impulses f⁻ and f⁺ that were given")
-    kept = [word for word, flag in (("symplectic", claims.symplectic), ("keeps momentum maps", claims.momentum_maps)) if flag and not scheme.forced]
+    whole = "a Poisson map" if system.reduced else "symplectic"
+    kept = [word for word, flag in ((whole, claims.symplectic), ("keeps momentum maps", claims.momentum_maps)) if flag and not scheme.forced]
     kept += [word for word, flag in (("its own adjoint", claims.self_adjoint), ("keeps Casimirs", claims.casimirs)) if flag]
     orders = [f"order {claims.order:g}"] if claims.order is not None else []
     orders += [f"strong order {claims.strong_order:g}"] if claims.strong_order is not None and scheme.channels else []
@@ -49,9 +51,30 @@ def explain(scheme: Scheme) -> str:
     return Words("\n".join([*lines, *ensemble_words(scheme)]))
 
 
+def _canonical(scheme: DiscreteHamiltonian) -> list[str]:
+    unknown = f"  unknown      {scheme.space.dim} components of p̄, and as many of x = q1 ⊖ q0; p1 = D₂S"
+    return [unknown, f"  solve        x = ∂K_d/∂p̄, p0 = −D₁S {Generated(scheme).shape().words}"]
+
+
+def _reduced(scheme: DiscreteHamiltonian) -> list[str]:
+    step = Coadjoint(scheme)
+    n, moved = scheme.space.dim, isinstance(scheme.space, Dual) and scheme.space.shape is not None
+    carried = f"  advected     q is a, an array {scheme.space.shape}: a1 = τ(ξ)⁻¹·a0" if moved else ""  # pyright: ignore
+    kept = f"  Casimirs     {', '.join(scheme.system.invariants)}: kept for every path, whatever the residual" if scheme.system.invariants else ""
+    lines = [
+        f"  reduced      states are (a, μ) as (q, p): {n} components of p̄ = μ̄, and as many of ξ; μ1 = Ad*_τ(ξ) μ0, on its coadjoint orbit",
+        f"  solve        ξ = ∂K_d/∂μ̄, μ0 = (dτ⁻¹_ξ)* μ̄ {step.words}",
+        carried,
+        kept,
+    ]
+    return [line for line in lines if line]
+
+
 def _freedom(scheme: Scheme) -> str:
     """How many degrees of freedom there are, and what the constraints took."""
     system = scheme.system
+    if system.reduced:
+        return counted(system.space.dim, "dimension of the algebra", "dimensions of the algebra")
     free = counted(system.freedom, "degree of freedom", "degrees of freedom")
     return f"{free} ({system.space.dim} less {counted(system.constraints, 'constraint')})" if system.constraints else free
 

@@ -31,7 +31,7 @@ def integrity(scheme: Scheme, state: State, *, step: float, seed: int) -> list[F
     mine = whole.provenance.mode
     # The program that measures orders, so that XLA compiles nothing again.
     dW = np.zeros((TRAJECTORIES, FINEST, scheme.channels), dtype)
-    dW[:, :_STEPS] = fine_increments(scheme, Wiener(seed), step, _STEPS, TRAJECTORIES)
+    dW[:, :_STEPS] = fine_increments(scheme, Wiener(seed, bounded=scheme.bounded), step, _STEPS, TRAJECTORIES)
     other = final_states(scheme, state, jnp.asarray(step, dtype), jnp.asarray(dW), jnp.asarray(_STEPS))
     words = f"largest difference of {_STEPS} steps by the {mine} engine and by XLA, relative"
     return [

@@ -106,7 +106,7 @@ def neighbours(system: System, states: State) -> Near:
     moves, turns = (jnp.asarray(rng.normal(size=(_PLACES, space.dim)), dtype) for _ in range(2))
 
     def near(places: State, begin: Point) -> Near:
-        away = jax.vmap(lambda q: space.flatten(space.subtract(q, begin)))(places.q)
+        away = jax.vmap(lambda q: space.gap(q, begin))(places.q)
         length = jnp.clip(jnp.max(jnp.abs(away)), 0.0, 1.0)
         reach = jnp.where(jnp.arange(_PLACES)[:, None] % 2 == 0, length, _FAR)
         q = jax.vmap(lambda q, e: space.move(q, space.unflatten(e)))(places.q, reach * moves)
@@ -157,11 +157,13 @@ def _breaking_in_phase_space(system: System, generators: tuple[Generator, ...], 
         size = lambda f: sum(jnp.sum(jnp.abs(space.flatten(part))) for part in field(space, f, q, p))
         ratio = lambda f, J: jnp.abs(bracket(space, f, J, q, p)) / jnp.maximum(size(f) * size(J), jnp.finfo(system.dtype).tiny)
         found = [jnp.max(jnp.stack([ratio(f, J) for J in maps])) for f in functions]
-        return found[0], jnp.max(jnp.stack(found[1:]), initial=0.0) if m else jnp.zeros((), system.dtype)
+        worked = [_work(system, generator, q, system.velocity(q, p)) for generator in generators] if system.has_impulses else []
+        none = jnp.zeros((), system.dtype)
+        return found[0], jnp.max(jnp.stack(found[1:]), initial=0.0) if m else none, jnp.max(jnp.stack(worked), initial=0.0) if worked else none
 
     found = evaluate(jax.vmap(one), near.q, near.v)
-    H, noise = (float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found))
-    return Breaking(H, noise, 0.0, 0.0)
+    H, noise, force = (float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found))
+    return Breaking(H, noise, 0.0, force)
 
 
 def _changes(system: System, generator: Generator, q: Point, v: Velocity) -> tuple[Float[Array, ""], Float[Array, " m"]]:

@@ -121,7 +121,7 @@ def _squares(space: Space, a: State, b: State):
     """The square of the distance in (q, p), for each trajectory."""
 
     def one(x: State, y: State):
-        q = space.flatten(space.subtract(x.q, y.q))
+        q = space.gap(x.q, y.q)
         p = space.flatten(x.p) - space.flatten(y.p)
         return q @ q + p @ p
 

@@ -65,8 +65,7 @@ def _turned(state: State) -> State:
 
 def _gap(system: System, a: State, b: State):
     space = system.space
-    q, p = space.flatten(space.subtract(a.q, b.q)), space.flatten(a.p) - space.flatten(b.p)
-    return jnp.maximum(jnp.max(jnp.abs(q)), jnp.max(jnp.abs(p)))
+    return jnp.max(jnp.abs(jnp.concatenate([space.gap(a.q, b.q), space.flatten(a.p) - space.flatten(b.p)])))
 
 
 def _one_way(system: System, places: State) -> str:

@@ -48,10 +48,11 @@ def weak_convergence(scheme: Scheme, state: State, steps: tuple[float, ...]) -> 
     dtype, m, space = scheme.system.dtype, scheme.channels, scheme.space
     normals, weights = places(2 * m)
     start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(normals), *leaf.shape)), State(state.q, state.p))
-    directions = np.random.default_rng(0).normal(size=(2 * space.dim, _DIRECTIONS)) / np.sqrt(2 * space.dim)
+    size = space.dim + jax.eval_shape(space.gap, state.q, state.q).shape[0]
+    directions = np.random.default_rng(0).normal(size=(size, _DIRECTIONS)) / np.sqrt(size)
 
     def averages(end: State) -> np.ndarray:
-        moved = jax.vmap(lambda q: space.flatten(space.subtract(q, state.q)))(end.q)
+        moved = jax.vmap(lambda q: space.gap(q, state.q))(end.q)
         kicked = jax.vmap(space.flatten)(end.p) - space.flatten(state.p)
         along = np.concatenate([np.asarray(moved, float), np.asarray(kicked, float)], 1) @ directions
         return np.concatenate([weights @ along**power for power in (1, 2, 3)])

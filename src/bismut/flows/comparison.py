@@ -10,8 +10,10 @@ import jax
 import jax.numpy as jnp
 
 from bismut.flows.flow import Flow
+from bismut.flows.generating import impulse
 from bismut.flows.variational import Solve
 from bismut.mechanics import Claims, State, System, newton
+from bismut.mechanics.balance import Balance
 from bismut.mechanics.hamiltonian import field
 from bismut.spaces import Point, Velocity, add, scale
 
@@ -68,7 +70,11 @@ class RungeKutta4(Flow):
         def rate(x, p, time):
             q = space.move(state.q, x)
             if system.in_phase_space:
-                v, dp = field(space, lambda q, p: system.hamiltonian(q, p, time) + system.noise_hamiltonian(q, p, time) @ dW / h, q, p)
+                rates = dW / h
+                if isinstance(system.dissipation, Balance):
+                    rates = rates + system.dissipation.rates(system, q, p, time)
+                v, dp = field(space, lambda q, p: system.hamiltonian(q, p, time) + system.noise_hamiltonian(q, p, time) @ rates, q, p)
+                dp = add(dp, scale(2.0, impulse(system, q, p, jnp.ones_like(h), rates, time))) if system.has_impulses else dp
                 return space.coordinate_rate(state.q, x, v), dp
             v, dp = drift(system, q, p, time)
             return space.coordinate_rate(state.q, x, v), add(dp, scale(1 / h, system.kick(q, v, dW, time)))

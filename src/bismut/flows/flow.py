@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from bismut.actions.action import Action
 from bismut.actions.discrete_hamiltonian import DiscreteHamiltonian
 from bismut.errors import BismutError
+from bismut.flows.coadjoint import Coadjoint
 from bismut.flows.generating import Generated
 from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Scheme, State, System
@@ -82,7 +83,7 @@ def _(scheme: Action) -> Advances:
 
 @flow.register
 def _(scheme: DiscreteHamiltonian) -> Advances:
-    return Generated(scheme)
+    return Coadjoint(scheme) if scheme.system.reduced else Generated(scheme)
 
 
 @flow.register

@@ -60,7 +60,8 @@ class Entry:
     step     a step that suits the scheme
     facts    what is known exactly, with default parameters
     kept     names of those symmetries of the system that the default noise keeps; all of them unless said otherwise
-    picture  how it is drawn: of the system and points q, time along the first axis, a `Drawing`; without it as its space and masses suggest
+    picture  how it is drawn: of the system and points q, time along the first axis, a `Drawing`; after reduction by symmetry of (a, μ); without it
+             as its space and masses suggest
     """
 
     name: str

@@ -29,6 +29,7 @@ from bismut.mechanics.bodies import (
     with_forces,
 )
 from bismut.mechanics.heat import thermalize
+from bismut.mechanics.lie_poisson import LiePoisson
 from bismut.mechanics.mechanical import mechanical
 from bismut.mechanics.scheme import Claims, Maxwell, Scheme
 from bismut.mechanics.state import Ledger, State, blank_ledger
@@ -42,6 +43,7 @@ __all__ = [
     "Claims",
     "Inventory",
     "Ledger",
+    "LiePoisson",
     "Maxwell",
     "Noise",
     "Placed",

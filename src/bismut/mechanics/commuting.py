@@ -28,7 +28,7 @@ _SMALL = 1e-9  # of the products that a bracket is the difference of
 def commuting(system: System) -> bool:
     """Whether the noises of a system commute; what depends on traced numbers counts as if it did not."""
     if system.noise_hamiltonians:
-        return system.channels == 1 or _vanishes(_hamiltonian_brackets, system)
+        return system.channels == 1 or (not system.random_forces and _vanishes(_hamiltonian_brackets, system))
     if not system.kick_sees_velocity:
         return True
     return _vanishes(_force_brackets, system)

@@ -17,6 +17,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from bismut.errors import BismutError, DomainError, ShapeError
+from bismut.mechanics.balance import Balance
 from bismut.mechanics.friction import Friction, own
 from bismut.mechanics.law import Law, law
 from bismut.mechanics.system import System
@@ -72,13 +73,21 @@ def check_quadratic(system: System, what: str) -> None:
 def thermalize(system: System, temperature: Any) -> System:
     """The system with the friction that its own noise needs for exp(−H/kT) to be invariant. Other forces stay.
 
+    Noise Hamiltonians are balanced along their own fields, so that a Lie–Poisson system keeps its Casimirs (the double bracket): exp(−H/kT) is then
+    invariant on each coadjoint orbit.
+
     system       a system with noise
     temperature  kT, a number or a function of t, and of parameters if it names them
     """
     if not isinstance(system, System):
         raise BismutError(f"thermalize needs a System, got {type(system).__name__}.")
-    check_quadratic(system, "thermalize")
+    if not system.in_phase_space:
+        check_quadratic(system, "thermalize")
     kT = Temperature(temperature, system.dtype)
     if kT.zero:
         raise DomainError("temperature must be positive: at kT = 0 no friction balances noise.")
+    if system.in_phase_space:
+        if system.random_forces:
+            raise BismutError("thermalize balances noise Hamiltonians and stochastic potentials, but a random force has no Hamiltonian to balance.")
+        return system.with_dissipation(Balance(kT))
     return system.with_dissipation(Drag(own(system), kT))

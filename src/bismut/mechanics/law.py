@@ -48,3 +48,11 @@ def law(name: str, function: Callable | None, arguments: tuple[str, ...]) -> Law
             f"{name} must be a function of ({', '.join(arguments)}), and may also name t and parameters, got {signature}: {problem}."
         ) from None
     return Law(name, function, wants)
+
+
+def wanted(name: str, function: Callable, arguments: tuple[str, ...]) -> Law:
+    """The same of a function that must be there."""
+    found = law(name, function, arguments)
+    if found is None:
+        raise ShapeError(f"{name} must be a function of ({', '.join(arguments)}), got None.")
+    return found

@@ -115,10 +115,10 @@ def check(system: System) -> None:
 
 
 def _check_forces(system: System, q: Point, v: Velocity) -> None:
-    if system.in_phase_space and (system.forced or system.constraints):
+    if system.in_phase_space and system.constraints:
         raise BismutError(
-            "Forces and constraints are placed by actions, which know a velocity; a Hamiltonian in place of L, or noise that sees the momentum, "
-            "stands without them. Give L and noise(q), or leave them out."
+            "Constraints stand beside a Lagrangian: noise that sees the momentum moves positions off the surface g = 0, and which force brings them "
+            "back is not determined by g alone. Give L and noise(q), or leave the constraint out."
         )
     if system._force is not None:
         _shape_of(system, system._force, q, v)

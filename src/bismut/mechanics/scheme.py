@@ -132,7 +132,7 @@ class Scheme(eqx.Module):
 
     def start(
         self,
-        q: Point,
+        q: Point = (),
         *,
         velocity: Velocity | None = None,
         momentum: Velocity | None = None,
@@ -143,9 +143,10 @@ class Scheme(eqx.Module):
     ) -> "State | Maxwell":
         """A start state from a velocity or a momentum, or Maxwell momenta at kT = temperature, drawn afresh for each trajectory.
 
-        Leading axes of q and velocity or momentum are a batch: one start per trajectory. `t` is the time of the start, where L depends on it.
-        Under constraints a start off the surface is refused; `project` brings it there, point and momentum. With `ledger` the trajectory keeps books:
-        heat, work and accepted steps, which `bm.heat`, `bm.work` and `bm.acceptance` read.
+        Where nothing is advected on the dual of an algebra there is no q to give. Leading axes of q and velocity or momentum are a batch: one start
+        per trajectory. `t` is the time of the start, where L depends on it. Under constraints a start off the surface is refused; `project` brings
+        it there, point and momentum. With `ledger` the trajectory keeps books: heat, work and accepted steps, which `bm.heat`, `bm.work` and
+        `bm.acceptance` read.
         """
         given = {"velocity": velocity, "momentum": momentum, "temperature": temperature}
         chosen = [name for name, value in given.items() if value is not None]

@@ -22,11 +22,12 @@ from jaxtyping import Array, Float
 from bismut.errors import BismutError, ShapeError, nearest
 from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import newton, refusals, small
+from bismut.mechanics.balance import Balance
 from bismut.mechanics.dependence import affine, depends
 from bismut.mechanics.hamiltonian import of_velocity
 from bismut.mechanics.kicks import kick
 from bismut.mechanics.kinetic import Quadratic
-from bismut.mechanics.law import Law, law
+from bismut.mechanics.law import Law, law, wanted
 from bismut.mechanics.newton import Cells
 from bismut.mechanics.saddle import Touches
 from bismut.mechanics.state import State
@@ -34,7 +35,7 @@ from bismut.mechanics.symmetry import Symmetry
 from bismut.precision import cast, real_type
 from bismut.repetition import each
 from bismut.showing import brief, counted, table
-from bismut.spaces import Point, Power, Product, Space, Velocity, add, pair
+from bismut.spaces import Dual, Point, Power, Product, Space, Velocity, add, pair
 
 Scalar = Float[Array, ""]
 # A system without noise.
@@ -52,6 +53,7 @@ class System(eqx.Module):
     noise_hamiltonian  H_j(q, p), one value per Wiener process, as one array; these come last
     constraint  g(q), one value per constraint, as one array; the motion keeps g = 0. One that names t moves
     symmetries  names and actions whose momentum maps one wants to see
+    invariants  names and functions I(q, p) that every path should keep, whatever the noise; `verify` looks
     parameters  numbers (any tree of arrays) given to those functions that name an argument `parameters`
     cells       sizes of the blocks into which ∂L/∂v falls, one per array of the velocity; known for `mechanical` systems
     """
@@ -67,6 +69,7 @@ class System(eqx.Module):
     _noise_hamiltonian: Law | None = eqx.field(static=True)
     _constraint: Law | None = eqx.field(static=True)
     _symmetries: tuple[tuple[str, Symmetry], ...] = eqx.field(static=True)
+    _invariants: tuple[tuple[str, Law], ...] = eqx.field(static=True)
     _potential: Law | None = eqx.field(static=True)
     _kinetic: Law | None = eqx.field(static=True)
     _cells: tuple[int, ...] | None = eqx.field(static=True)
@@ -89,6 +92,7 @@ class System(eqx.Module):
         hamiltonian: Callable | None = None,
         noise_hamiltonian: Callable | None = None,
         constraint: Callable | None = None,
+        invariants: Mapping[str, Callable] | None = None,
         parameters: Any = None,
         potential: Callable | None = None,
         kinetic: Callable | None = None,
@@ -113,6 +117,7 @@ class System(eqx.Module):
         self._potential = law("potential", potential, ("q",))
         self._kinetic = law("kinetic", kinetic, ("q", "v"))
         self._symmetries = tuple((symmetries or {}).items())
+        self._invariants = tuple((name, wanted(f"invariants[{name!r}]", function, ("q", "p"))) for name, function in (invariants or {}).items())
         self._cells = cells
         self.random_forces = refusals.count_forces(self)
         self.noise_hamiltonians = refusals.count_hamiltonians(self)
@@ -135,6 +140,22 @@ class System(eqx.Module):
         return dict(self._symmetries)
 
     @property
+    def invariants(self) -> dict[str, Law]:
+        """Names and functions that every path should keep."""
+        return dict(self._invariants)
+
+    def invariant(self, name: str, state: State, t=0.0) -> Float[Array, ...]:
+        """The value of a named invariant."""
+        if name not in self.invariants:
+            raise BismutError(f"This system has no invariant {name!r}. {nearest(name, self.invariants)}")
+        return jnp.asarray(self._call(self.invariants[name], state.q, state.p, t=t))
+
+    @property
+    def reduced(self) -> bool:
+        """Whether states are (a, μ) on the dual of an algebra, after reduction by symmetry, and no pairs of a cotangent bundle."""
+        return isinstance(self.space, Dual)
+
+    @property
     def forced(self) -> bool:
         """Whether anything acts that has no potential, be it steady or random."""
         return self.pushed or self._random_force is not None
@@ -143,6 +164,13 @@ class System(eqx.Module):
     def pushed(self) -> bool:
         """Whether a force acts that is not random."""
         return self._force is not None or self.dissipation is not None
+
+    @property
+    def has_impulses(self) -> bool:
+        """Whether forces act that a scheme of phase space places at its nodes."""
+        return (
+            self._random_force is not None or self._force is not None or (self.dissipation is not None and not isinstance(self.dissipation, Balance))
+        )
 
     @property
     def potentials(self) -> int:
@@ -272,8 +300,8 @@ class System(eqx.Module):
         return pair(p, v) - self.lagrangian(q, v, t)
 
     def noise_hamiltonian(self, q: Point, p: Velocity, t=0.0) -> Float[Array, " m"]:
-        """−γ_i(q), and after them H_j(q, p): what every Wiener process moves the system by."""
-        potentials = -self.noise(q, t)[: self.potentials]
+        """−γ_i(q), and after them H_j(q, p): what every Wiener process moves the system by; 0 for those of random forces."""
+        potentials = -self.noise(q, t)[: self.potentials + self.random_forces]
         if self._noise_hamiltonian is None:
             return potentials
         return jnp.concatenate([potentials, self._call(self._noise_hamiltonian, q, p, t=t)])
@@ -401,19 +429,21 @@ class System(eqx.Module):
         what += [counted(self.noise_hamiltonians, "noise Hamiltonian")] if self.noise_hamiltonians else []
         what += [counted(self.constraints, "constraint")] if self.constraints else []
         what += [f"symmetries {', '.join(self.symmetries)}"] if self.symmetries else []
+        what += [f"invariants {', '.join(self.invariants)}"] if self.invariants else []
         what += [f"parameters {brief(self.parameters)}"] if jax.tree.leaves(self.parameters) else []
         return f"System({'; '.join([str(self.space), *what])})"
 
     def shown(self) -> list[tuple[str, str]]:
         """What is known of the system, line by line, for a table."""
         form = "T(v) − U(q)" if self.separable else "L(q, v)" if self.has_lagrangian else "none"
-        form = ("Lagrangian", form) if self._hamiltonian is None else ("Hamiltonian", "H(q, p)")
+        form = ("Lagrangian", form) if self._hamiltonian is None else ("Hamiltonian", "H(a, μ)" if self.reduced else "H(q, p)")
         rows = [("degrees of freedom", str(self.freedom)), form, ("Wiener processes", str(self.channels))]
         rows += [("noise Hamiltonians", str(self.noise_hamiltonians))] if self.noise_hamiltonians else []
         rows += [("force", "friction that balances the noise" if self._force is None else "F(q, v)")] if self.pushed else []
         rows += [("random forces", str(self.random_forces))] if self.random_forces else []
         rows += [("constraints", str(self.constraints))] if self.constraints else []
         rows += [(f"symmetry {name}", symmetry.words) for name, symmetry in self._symmetries]
+        rows += [("invariants", ", ".join(self.invariants))] if self.invariants else []
         rows += [("parameters", brief(self.parameters))] if jax.tree.leaves(self.parameters) else []
         return rows if self.precision == "float64" else [*rows, ("precision", self.precision)]
 

@@ -1,6 +1,7 @@
 """Where things live: spaces with the verbs move and subtract, and groups with a retraction."""
 
 from bismut.spaces.circle import Circle, Torus
+from bismut.spaces.dual import Dual, poisson_tensor
 from bismut.spaces.euclidean import Euclidean
 from bismut.spaces.product import Power, Product
 from bismut.spaces.rigid_motion import SE2, SE3
@@ -13,6 +14,7 @@ __all__ = [
     "SO2",
     "SO3",
     "Circle",
+    "Dual",
     "Euclidean",
     "Group",
     "Point",
@@ -23,5 +25,6 @@ __all__ = [
     "Velocity",
     "add",
     "pair",
+    "poisson_tensor",
     "scale",
 ]

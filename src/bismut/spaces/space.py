@@ -83,6 +83,10 @@ class Space:
         """q1 ⊖ q0, the velocity that leads from q0 to q1 in unit time."""
         raise NotImplementedError(f"{type(self).__name__} must define subtract().")
 
+    def gap(self, q1: Point, q0: Point) -> Float[Array, " n"]:
+        """Numbers that vanish where two points are one: what distances are measured by."""
+        return self.flatten(self.subtract(q1, q0))
+
     def nudge(self, q: Point, e: Velocity) -> Point:
         """q ⊕ e to first order in e: what a gradient at e = 0 needs, often cheaper than `move`."""
         return self.move(q, e)

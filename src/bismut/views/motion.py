@@ -34,6 +34,11 @@ class Motion:
     system: System | None
     picture: Callable[[System, Any], Any] | None = None
 
+    @property
+    def seen(self) -> Any:
+        """What a picture is made of: points q; after reduction by symmetry (a, μ)."""
+        return (self.q, self.p) if self.system is not None and self.system.reduced else self.q
+
 
 def motions(source: Any, system: System | Entry | None = None) -> list[Motion]:
     """The kept trajectories of a Result, a Trajectory, a run folder or a list of them."""
@@ -80,7 +85,7 @@ def _of_folder(folder: Path, system: System | Entry | None) -> list[Motion]:
 
 
 def _of_groups(groups: dict[str, Any], system: System | None, picture: Callable | None, sweep: Any, name: str) -> list[Motion]:
-    kept = [data for data in groups.values() if {"q", "q0"} & set(map(str, data)) and "time" in data.dims and "trajectory" in data.dims]
+    kept = [data for data in groups.values() if {"q", "q0", "p", "p0"} & set(map(str, data)) and "time" in data.dims and "trajectory" in data.dims]
     if not kept:
         raise BismutError(
             f"{name} holds no trajectories to look at, only statistics: {', '.join(groups) or 'none'}. Keep some with "

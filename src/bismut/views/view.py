@@ -101,8 +101,8 @@ def _thinned(motion: Motion, frames: int) -> Motion:
 def _drawn(motion: Motion, picture: Callable | None, shapes: Body | None) -> Drawing:
     draw = picture or (motion.picture if shapes is None else None)
     if draw is None or (motion.system is None and picture is None):
-        return usual(motion.system, motion.q, shapes)
-    drawing = draw(motion.system, motion.q)  # pyright: ignore[reportArgumentType]
+        return usual(motion.system, motion.q if jax.tree.leaves(motion.q) else motion.p, shapes)
+    drawing = draw(motion.system, motion.seen)  # pyright: ignore[reportArgumentType]
     if not isinstance(drawing, Drawing):
         raise DomainError(f"A picture must return a Drawing, got {type(drawing).__name__}.")
     return drawing

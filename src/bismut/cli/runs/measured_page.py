@@ -11,9 +11,11 @@ from bismut.findings import Finding, Report
 _TABLES = {
     "Structure": {
         "symplectic defect": "symplectic defect",
+        "Poisson map": "Poisson map",
         "phase volume": "volume",
         "momentum map ": "momentum maps",
         "Casimir ": "Casimirs",
+        "invariant ": "invariants",
         "constraints": "constraints",
         "stays on the space": "on the space",
         "action stationary": "d𝔊",

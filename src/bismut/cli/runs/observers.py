@@ -24,9 +24,9 @@ FEW = 3  # trajectories that `--observe paths` keeps whole
 
 
 def default_observers(scheme: Scheme) -> dict[str, Any]:
-    """What one wants to see of any system: energy, temperature where there is one, and the momentum map of every symmetry."""
+    """What one wants to see of any system: energy, temperature where there is one, the momentum map of every symmetry, and every invariant."""
     system = scheme.system
-    words = ["energy", *(["temperature"] if system.quadratic else []), *system.symmetries]
+    words = ["energy", *(["temperature"] if system.quadratic else []), *system.symmetries, *system.invariants]
     return {word: {"of": word} for word in words}
 
 

@@ -76,7 +76,8 @@ class Together:
 
 
 def quantity(asked: str | Mapping[str, Any], scheme: Scheme, own: Mapping[str, Callable]) -> Any:
-    """The function of a state behind a name. `own` are those of a Python model; a symmetry's name alone means its momentum map."""
+    """The function of a state behind a name. `own` are those of a Python model; the name of a symmetry alone means its momentum map, that of an
+    invariant its value."""
     table: dict[str, Any] = {"name": asked} if isinstance(asked, str) else dict(asked)
     name = table.pop("name")
     symmetries = scheme.system.symmetries
@@ -84,6 +85,8 @@ def quantity(asked: str | Mapping[str, Any], scheme: Scheme, own: Mapping[str, C
         return own[name]
     if name in symmetries and not table and name not in (*OF_SYSTEM, *OF_STATE):
         return ensembles.momentum(name)
+    if name in scheme.system.invariants and not table and name not in (*OF_SYSTEM, *OF_STATE):
+        return ensembles.invariant(name)
     if name not in (*OF_SYSTEM, "momentum", *OF_STATE):
         raise BismutError(f"there is no quantity {name!r}. {nearest(name, known(scheme, own))}")
     for key in table:
@@ -138,7 +141,7 @@ def labels(asked: str | Mapping[str, Any], of: Any, scheme: Scheme, example: Sta
 
 def known(scheme: Scheme, own: Mapping[str, Callable]) -> list[str]:
     """Everything that can be asked for by a single word."""
-    return [*OF_SYSTEM, *scheme.system.symmetries, *OF_STATE, *own]
+    return [*OF_SYSTEM, *scheme.system.symmetries, *scheme.system.invariants, *OF_STATE, *own]
 
 
 def above(of: Any, level: float) -> Any:

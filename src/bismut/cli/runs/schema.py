@@ -25,7 +25,16 @@ from bismut.cli.runs.toml import Lines, Path_, line_of
 from bismut.errors import BismutError, nearest
 
 ACTIONS = ("VariationalEuler", "Midpoint", "Verlet")
-SCHEMES = (*ACTIONS, "HamiltonianEuler", "HamiltonianMidpoint", "HamiltonianVerlet", "EulerMaruyama", "ImplicitEulerMaruyama", "RungeKutta4")
+SCHEMES = (
+    *ACTIONS,
+    "HamiltonianEuler",
+    "HamiltonianMidpoint",
+    "HamiltonianVerlet",
+    "SphericalMidpoint",
+    "EulerMaruyama",
+    "ImplicitEulerMaruyama",
+    "RungeKutta4",
+)
 SPLITTINGS = ("BAOAB", "ABOBA", "OBABO", "GLA", "Metropolised")
 OVER_ACTIONS = SPLITTINGS[3:]  # which take a scheme as the action between baths
 OF_SYSTEM = ("energy", "kinetic_energy", "temperature", "heat", "work", "integrator_error", "acceptance")  # quantities
