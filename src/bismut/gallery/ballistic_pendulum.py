@@ -62,7 +62,7 @@ def _volume(trial: Trial) -> float:
 def picture(system: System, q) -> Drawing:
     """A disk that slides and turns, with a spot on its rim."""
     q = np.asarray(q)
-    parts = [Part("rod", (0.5, 0.5, 0.08)), Part("ball", 0.09, at=(0.38, 0.0, 0.08), colour="#1a1a1a")]
+    parts = [Part("rod", (0.5, 0.5, 0.08)), Part("ball", 0.09, at=(0.38, 0.0, 0.08), colour="ink")]
     return Drawing(in_space(q[:, None, :1]), about_third(q[:, None, 1]), parts, flat=True)
 
 

@@ -111,6 +111,11 @@ class Scheme(eqx.Module):
         return not self.system.kick_sees_velocity
 
     @property
+    def longest(self) -> int | None:
+        """Operations of a step beyond which writing it out does not pay: products of large matrices, after reduction by symmetry."""
+        return 40_000 if self.system.reduced else None
+
+    @property
     def pathwise(self) -> bool:
         """Whether the derivative of an average is the average of derivatives along paths: not where steps are refused."""
         return True

@@ -18,8 +18,11 @@ from bismut.views.motion import Motion
 def colours(motion: Motion, bodies: int) -> dict[str, np.ndarray]:
     """Names and numbers (frames, K); none for a system that is not known."""
     system = motion.system
-    if system is None or not system.has_lagrangian:
+    if system is None:
         return {}
+    if not system.has_lagrangian:  # velocities are not known; the Hamiltonian is
+        energy = np.asarray(jax.jit(jax.vmap(lambda q, p: system.energy(State(q, p))))(motion.q, motion.p))
+        return {"energy": np.repeat(energy[:, None], bodies, 1)}
     velocity, energy = _of_frames(system, motion)
     found: dict[str, np.ndarray] = {}
     p, v = jax.tree.leaves(motion.p), [np.asarray(leaf) for leaf in jax.tree.leaves(velocity)]
