@@ -31,7 +31,7 @@ of arrays, as the space prescribes; momenta have the structure of velocities. Ti
 GROUPS = {
     "Spaces": (
         "Where things live. `A * B` is a product, `A ** K` a power.",
-        "Euclidean Circle Torus SO2 SO3 SE2 SE3 Product Power Space Group",
+        "Euclidean Circle Torus SO2 SO3 SE2 SE3 Product Power so sl su matrix_algebra structure_constants Space Group",
     ),
     "Systems": ("What moves.", "System mechanical rigid_bodies LiePoisson in_space State"),
     "Symmetries": ("For `System(..., symmetries={name: ...})`.", "translation translations left_rotation left_rotations right_rotation symmetry"),

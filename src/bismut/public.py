@@ -103,7 +103,24 @@ from bismut.mechanics import (
 )
 from bismut.noise import FractionalBrownian, Jumps, OrnsteinUhlenbeck, Path, Recorded, Wiener
 from bismut.sharing import export, import_state, to_arviz
-from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Group, Power, Product, Space, Torus
+from bismut.spaces import (
+    SE2,
+    SE3,
+    SO2,
+    SO3,
+    Circle,
+    Euclidean,
+    Group,
+    Power,
+    Product,
+    Space,
+    Torus,
+    matrix_algebra,
+    sl,
+    so,
+    structure_constants,
+    su,
+)
 from bismut.store import load, save, simulate
 from bismut.views import View, view
 
@@ -196,6 +213,7 @@ __all__ = [
     "left_rotation",
     "left_rotations",
     "load",
+    "matrix_algebra",
     "mean_squared_displacement",
     "mechanical",
     "merge",
@@ -214,10 +232,14 @@ __all__ = [
     "save",
     "section",
     "simulate",
+    "sl",
+    "so",
     "soft_box",
     "soft_spheres",
     "springs",
     "stack_bodies",
+    "structure_constants",
+    "su",
     "symmetry",
     "symplectic_defect",
     "temperature",

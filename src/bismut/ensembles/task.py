@@ -119,7 +119,7 @@ def _watch(watcher: Watcher, whole) -> Watch:
 
 def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
     task = task_of(setting, one)
-    engine, why, together = choose(mode, task)
+    engine, why, together = choose(mode, task, setting.scheme.longest)
     log.debug("%s on %s: the %s engine, %s", setting.scheme.title, setting.scheme.space, engine.name, why)
     t = jax.ShapeDtypeStruct((), task.dtype)
     memory = tuple(jax.eval_shape(watch.begin, task.example, t, task.numbers) for watch in task.watches)

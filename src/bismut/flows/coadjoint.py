@@ -5,7 +5,7 @@
 It is the step of the discrete Hamiltonian, S = ⟨μ̄, ξ⟩ − K_d stationary in μ̄, with a and μ varied by the group: the reduced discrete action. Since
 dτ⁻¹_{−ξ} = dτ⁻¹_ξ Ad_{τ(ξ)}, its end p1 = D₂S is the coadjoint action on its beginning, and this form of it is taken: whatever ξ the equation was
 solved with, μ stays on its orbit, and Casimirs do not know of residuals. With Cayley's retraction on matrices it is the isospectral midpoint rule
-of Modin and Viviani, W0 = (1 − ξ/2) W̃ (1 + ξ/2), W1 = (1 + ξ/2) W̃ (1 − ξ/2).
+of Modin and Viviani, W0 = (1 + ξ/2) W̃ (1 − ξ/2), W1 = (1 − ξ/2) W̃ (1 + ξ/2).
 
 Up to six unknowns are found by Newton's method. More are iterated, y ← y − r(y), for r is the identity but for O(ξ), and a Jacobian of n² numbers
 costs more than many residuals.

@@ -88,7 +88,7 @@ class Dual(Space):
 
     def carry(self, x: Velocity, p: Velocity) -> Velocity:
         """Ad*_{τ(x)} p: a momentum moved within its coadjoint orbit, whatever x is."""
-        return self.group.Ad_star(self.group.tau(x), p)
+        return self.group.coadjoint(x, p)
 
     def ends(self, q0, q1, x, a):
         return self.group.ends(q0, q1, x, a)

@@ -289,6 +289,10 @@ class Group(Space):
     def Ad_star(self, g: Point, mu: Velocity) -> Velocity:
         return _adjoint(lambda y: self.Ad(g, y), mu)
 
+    def coadjoint(self, x: Velocity, mu: Velocity) -> Velocity:
+        """Ad*_{τ(x)} μ."""
+        return self.Ad_star(self.tau(x), mu)
+
     def ad_star(self, x: Velocity, mu: Velocity) -> Velocity:
         return _adjoint(lambda y: self.bracket(x, y), mu)
 

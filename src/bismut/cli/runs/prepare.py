@@ -11,6 +11,7 @@ from typing import Any
 from bismut import actions, flows
 from bismut.blame import why
 from bismut.cli.runs import defaults
+from bismut.cli.runs.driving import path_of, with_record
 from bismut.cli.runs.model import Model, from_gallery
 from bismut.cli.runs.observers import default_observers, observers, reachable, with_books
 from bismut.cli.runs.schema import OVER_ACTIONS, Mistake, Mistakes, mistakes, number, shown, whole
@@ -21,6 +22,7 @@ from bismut.ensembles.sweep import grid, variants
 from bismut.errors import BismutError, nearest
 from bismut.gallery import Entry
 from bismut.mechanics import Maxwell, Scheme, State, System
+from bismut.noise import Path
 
 PASSED = ("step", "steps", "trajectories", "seed", "every", "burn_in", "t0", "sweep", "until", "block")  # to simulate, as they stand
 
@@ -35,6 +37,7 @@ class Prepared:
     start: State | Maxwell
     observe: dict[str, Any]
     labels: dict[str, Any]
+    path: Path | None = None
 
     def simulate(self, *, dry_run: bool = False, progress: bool | None = None) -> Any:
         """The result; or with `dry_run` the plan."""
@@ -42,10 +45,12 @@ class Prepared:
 
     def request(self) -> Request:
         """What the API would be asked for."""
-        asked = {key: self.document[key] for key in PASSED if key in self.document}
+        asked: dict[str, Any] = {key: self.document[key] for key in PASSED if key in self.document}
         asked["until"] = {name: float(error) for name, error in asked.get("until", {}).items()}
         asked["sweep"] = {name: [float(value) for value in values] for name, values in asked.get("sweep", {}).items()}
         asked["t0"] = float(asked.get("t0", 0.0))
+        if self.path is not None:
+            asked = {key: value for key, value in asked.items() if key != "seed"} | {"path": self.path}
         final = self.document.get("output", {}).get("final", True)
         return request(self.scheme, self.start, observe=self.observe, keep_final=final, **asked)
 
@@ -64,7 +69,7 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
         model = _known(named["name"], found)
     watched: dict[str, Any] = {}
     labels: dict[str, Any] = {}
-    scheme = start = None
+    scheme = start = path = None
     if named is not None and model is not None:
         whole_document["system"] = named = _with_defaults(model.entry, named)
         whole_document.setdefault("step", float(model.entry.step))
@@ -81,7 +86,8 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
         whole_document["observe"] = asked
         if "bath" not in whole_document and "scheme" not in whole_document and (written := defaults.scheme(scheme)):
             whole_document["scheme"] = written
-        whole_document = with_frame(scheme, whole_document, found)
+        whole_document = with_record(with_frame(scheme, whole_document, found), found)
+        path = path_of(whole_document, scheme, found)
         start = with_books(scheme, started(scheme, start, whole_document, found), asked, found)
         watched, labels = observers(whole_document, scheme, start, model.observables, found)
         reachable(whole_document.get("until"), watched, asked, found)
@@ -91,7 +97,7 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
     assert model is not None
     assert scheme is not None
     assert start is not None
-    return Prepared(whole_document, model, scheme, start, watched, labels)
+    return Prepared(whole_document, model, scheme, start, watched, labels, path)
 
 
 def _known(name: str, found: list[Mistake]) -> Model | None:

@@ -4,6 +4,7 @@
     [system] name, [system.parameters]                                  a system of the gallery
     [scheme] name, retraction, end                                      how it steps; the gallery's choice without it
     [bath]   temperature, friction or rate, splitting                   Langevin dynamics instead of the bare scheme
+    [path]   name, and what it takes                                    what drives, instead of white noise
     [start]  q, one of velocity, momentum and temperature, project      where it begins; what is left out is the gallery's choice
              or file and frame instead of q                             a state that another program wrote
     [sweep]  parameters and their values                                extra axes of everything that is found
@@ -138,6 +139,19 @@ class Quantities(NamedTuple):
         return [m for part in several for m in Quantity().mistakes(path, part)]
 
 
+class Driven(NamedTuple):
+    """A table with the name of a path, and the keys of that path."""
+
+    def mistakes(self, path: Path_, value: Any) -> list[Mistake]:
+        if not isinstance(value, Mapping) or "name" not in value:
+            return Table({"name": _WORD}, ("name",)).mistakes(path, value)
+        wrong = Choice(tuple(PATHS)).mistakes((*path, "name"), value["name"])
+        found = wrong or PATHS[value["name"]].mistakes(path, value)
+        if not found and value["name"] == "Recorded" and ("file" in value) == ("increments" in value):
+            found.append(Mistake(path, "one of file and increments was wanted: where the record is, or its numbers."))
+        return found
+
+
 class Observer(NamedTuple):
     """A table with `kind`, and the keys of that kind."""
 
@@ -269,6 +283,13 @@ KINDS = {
     ),
     "paths": Table({"kind": _WORD, "trajectories": Wanted("a list of numbers ≥ 0", _all(_index)), "every": _at_least(1)}, ("trajectories",)),
 }
+PATHS = {
+    "Wiener": Table({"name": _WORD, "substeps": _at_least(1), "bounded": _FLAG}),
+    "OrnsteinUhlenbeck": Table({"name": _WORD, "correlation_time": _POSITIVE}, ("correlation_time",)),
+    "Jumps": Table({"name": _WORD, "rate": _POSITIVE, "size": _NUMBER, "spread": _NUMBER}, ("rate",)),
+    "FractionalBrownian": Table({"name": _WORD, "hurst": _NUMBER, "steps": _at_least(2)}, ("hurst", "steps")),
+    "Recorded": Table({"name": _WORD, "file": _WORD, "values": _FLAG, "increments": Wanted("rows of numbers", _numbers)}),
+}
 RUN = Table(
     {
         "step": _POSITIVE,
@@ -290,6 +311,7 @@ RUN = Table(
             },
             ("temperature",),
         ),
+        "path": Driven(),
         "start": Table(
             {"q": _ARRAY, "velocity": _ARRAY, "momentum": _ARRAY, "temperature": _POSITIVE, "project": _FLAG, "file": _WORD, "frame": _WHOLE}
         ),
