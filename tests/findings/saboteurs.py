@@ -8,7 +8,7 @@ import numpy as np
 
 import bismut as bm
 from bismut.flows import Flow, Solve
-from bismut.flows.splitting import Letters, Made, together
+from bismut.flows.splitting import Letters, Stepped, together
 from bismut.mechanics import Claims, State
 from bismut.spaces import SO3
 
@@ -78,7 +78,7 @@ class TwoNodes(Letters):
         inner, four = pieces.drift(inner, 0.5 * h, t)
         last, five, _ = pieces.shake(inner, 0.5 * dW, t)
         zero = jnp.zeros_like(h)
-        return Made(last, together([one, two, three, four, five]), zero, zero, jnp.ones_like(h))
+        return Stepped(last, together([one, two, three, four, five]), zero, zero, jnp.ones_like(h))
 
     def baths(self, shaken):
         return 1

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.noise import Stream, Wiener, words
+from bismut.noise import Stream, Wiener, counter
 
 SEED = 20_240_229
 TRAJECTORIES, STEPS, CHANNELS = 1000, 500, 4  # 2e6 numbers
@@ -19,7 +19,7 @@ def _increments(path, trajectories, steps, h, *, channels, dtype, stream):
 
 def increments(path, trajectories, steps, h=1.0, *, channels=CHANNELS, dtype=jnp.float64, stream=Stream.increment):
     """ΔW[step, trajectory, channel] for arrays of indices."""
-    index = words(np.asarray(trajectories, np.uint64)), words(np.asarray(steps, np.uint64))
+    index = counter(np.asarray(trajectories, np.uint64)), counter(np.asarray(steps, np.uint64))
     return np.asarray(_increments(path, *index, h, channels=channels, dtype=dtype, stream=stream))
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bismut.noise import Stream, Wiener, advance, words
+from bismut.noise import Stream, Wiener, advance, counter
 from bismut.noise.wiener import _times
 
 from .paths import SEED, increments, sample
@@ -61,21 +61,21 @@ def test_trajectory_and_step_are_not_exchangeable():
 @examples
 @given(index=whole)
 def test_words_are_the_index(index):
-    assert number(words(index)) == index
+    assert number(counter(index)) == index
 
 
 @examples
 @given(index=whole, by=st.integers(0, 2**32 - 1))
 def test_advance_carries(index, by):
-    assert number(advance(words(index), by)) == (index + by) % 2**64
+    assert number(advance(counter(index), by)) == (index + by) % 2**64
 
 
 @pytest.mark.parametrize("index", [(1 << 32) - 1, (1 << 40) - 1, (1 << 64) - 1])
 def test_advance_over_a_border(index):
-    assert number(advance(words(index), 1)) == (index + 1) % 2**64
+    assert number(advance(counter(index), 1)) == (index + 1) % 2**64
 
 
 @examples
 @given(index=whole, n=st.integers(1, 2**32 - 1))
 def test_multiplication_of_an_index(index, n):
-    assert number(_times(words(index), n)) == index * n % 2**64
+    assert number(_times(counter(index), n)) == index * n % 2**64

@@ -12,7 +12,7 @@ import bismut as bm
 from bismut.ensembles.checks import chosen_path
 from bismut.errors import DomainError, ShapeError
 from bismut.findings import convergence, symplectic_defect
-from bismut.noise import words
+from bismut.noise import counter
 
 H, STEPS, MANY = 0.1, 64, 300
 
@@ -72,9 +72,9 @@ def test_a_path_drives_everything_alike(name):
 @every
 def test_a_shift_back_undoes_a_shift(name):
     path = PATHS[name]
-    seen = lambda p: np.asarray(p.increment(words(3), words(11), 2, H))
+    seen = lambda p: np.asarray(p.increment(counter(3), counter(11), 2, H))
     np.testing.assert_array_equal(seen(path.shift(9).shift(-9)), seen(path))
-    np.testing.assert_array_equal(seen(path.shift(-4)), np.asarray(path.increment(words(3), words(7), 2, H)))
+    np.testing.assert_array_equal(seen(path.shift(-4)), np.asarray(path.increment(counter(3), counter(7), 2, H)))
 
 
 def test_coloured_noise_has_its_covariance():
@@ -166,8 +166,8 @@ def test_the_normals_of_a_bath_are_those_of_the_seed():
     system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q[0] ** 2, noise=lambda q: q)
     made = bm.Langevin(system, temperature=0.5, friction=0.7)
     path = bm.Recorded(np.zeros((20, 1)), seed=4)
-    drawn = np.asarray(path.increment(words(2), words(5), made.channels, H, clipped=made.clipped))
-    np.testing.assert_array_equal(drawn[1:], np.asarray(bm.Wiener(4).increment(words(2), words(5), made.channels, H))[1:])
+    drawn = np.asarray(path.increment(counter(2), counter(5), made.channels, H, clipped=made.clipped))
+    np.testing.assert_array_equal(drawn[1:], np.asarray(bm.Wiener(4).increment(counter(2), counter(5), made.channels, H))[1:])
     assert drawn[0] == 0
 
 

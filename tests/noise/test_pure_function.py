@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bismut.noise import Wiener, words
+from bismut.noise import Wiener, counter
 
 from .paths import CHANNELS, SEED, increments
 
@@ -33,7 +33,7 @@ def test_a_trajectory_alone(together):
     alone = jax.jit(lambda trajectory, step: PATH.increment(trajectory, step, CHANNELS, H, jnp.float64))
     for n in (0, 1, 499, 999):
         for k, step in enumerate(STEPS):
-            assert same_to_the_last_places(alone(words(n), words(int(step))), together[k, n])
+            assert same_to_the_last_places(alone(counter(n), counter(int(step))), together[k, n])
 
 
 @pytest.mark.parametrize("size", [1, 333])
@@ -48,14 +48,14 @@ def test_another_order(together):
 
 def test_over_vmap(together):
     one = lambda low, high, step: PATH.increment((low, high), step, CHANNELS, H, jnp.float64)
-    got = jax.jit(jax.vmap(one, in_axes=(0, 0, None)))(*words(MANY), words(int(STEPS[2])))
+    got = jax.jit(jax.vmap(one, in_axes=(0, 0, None)))(*counter(MANY), counter(int(STEPS[2])))
     assert same_to_the_last_places(got, together[2])
 
 
 @pytest.mark.parametrize("substeps", [1, 3])
 def test_outside_of_jit(substeps):
     path = Wiener(SEED, substeps=substeps)
-    alone = path.increment(words(MANY), words(int(STEPS[0])), CHANNELS, H, jnp.float64)
+    alone = path.increment(counter(MANY), counter(int(STEPS[0])), CHANNELS, H, jnp.float64)
     assert same_to_the_last_places(alone, increments(path, MANY, STEPS, H)[0])
 
 
@@ -70,7 +70,7 @@ def test_inside_a_larger_program(together):
 
         return jax.lax.scan(step, jnp.ones((len(MANY), CHANNELS)), steps)[1]
 
-    assert np.array_equal(walk(PATH, words(MANY), words(STEPS)), together)
+    assert np.array_equal(walk(PATH, counter(MANY), counter(STEPS)), together)
 
 
 def test_many_steps_at_once(together):
@@ -83,7 +83,7 @@ def test_the_number_of_channels_does_not_matter(together):
 
 
 def test_the_default_precision_is_double(together):
-    got = jax.jit(lambda trajectory, step: PATH.increment(trajectory, step, CHANNELS, H))(words(MANY), words(int(STEPS[0])))
+    got = jax.jit(lambda trajectory, step: PATH.increment(trajectory, step, CHANNELS, H))(counter(MANY), counter(int(STEPS[0])))
     assert got.dtype == jnp.float64
     assert same_to_the_last_places(got, together[0])
 

@@ -18,7 +18,7 @@ from bismut.actions.action import Action
 from bismut.blame import why
 from bismut.errors import BismutError, ShapeError
 from bismut.mechanics import Claims, System
-from bismut.mechanics.law import Law, law
+from bismut.mechanics.function import UserFunction, user_function
 from bismut.spaces import Point, Space, Velocity
 
 
@@ -29,8 +29,8 @@ class Discrete(Action):
     the structure of a velocity; they stand for all forces of the system.
     """
 
-    scalar: Law = eqx.field(static=True)
-    pushes: tuple[Law, Law] | None = eqx.field(static=True)
+    scalar: UserFunction = eqx.field(static=True)
+    pushes: tuple[UserFunction, UserFunction] | None = eqx.field(static=True)
     claims = Claims(order=None, strong_order=None, weak_order=None, symplectic=True, momentum_maps=True)
 
     def __init__(
@@ -58,7 +58,7 @@ class Discrete(Action):
             )
         self.system = system
         self.retraction = retraction
-        scalar = law("S_d", S_d, ("q0", "q1", "h", "dW"))
+        scalar = user_function("S_d", S_d, ("q0", "q1", "h", "dW"))
         assert scalar is not None
         self.scalar = scalar
         self.pushes = None if forces is None else _pair(forces)
@@ -88,18 +88,18 @@ class Discrete(Action):
     def impulses(self, q0, q1, h, dW, t):
         return None if self.pushes is None else (self._impulse(self.pushes[0], q0, q1, h, dW, t), self._impulse(self.pushes[1], q0, q1, h, dW, t))
 
-    def _impulse(self, push: Law, q0, q1, h, dW, t) -> Velocity:
+    def _impulse(self, push: UserFunction, q0, q1, h, dW, t) -> Velocity:
         return push(q0, q1, h, dW, t=t, parameters=self.system.parameters)
 
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
         return self.scalar(q0, q1, h, dW, t=t, parameters=self.system.parameters)
 
 
-def _pair(forces: Any) -> tuple[Law, Law]:
+def _pair(forces: Any) -> tuple[UserFunction, UserFunction]:
     """Both impulses, each a function."""
     if not isinstance(forces, tuple | list) or len(forces) != 2:
         raise ShapeError(f"forces must be two functions (f_minus, f_plus), the impulses at the ends of a step, got {type(forces).__name__}.")
-    minus, plus = (law(name, one, ("q0", "q1", "h", "dW")) for name, one in zip(("f_minus", "f_plus"), forces, strict=True))
+    minus, plus = (user_function(name, one, ("q0", "q1", "h", "dW")) for name, one in zip(("f_minus", "f_plus"), forces, strict=True))
     if minus is None or plus is None:
         raise ShapeError("forces must be two functions (f_minus, f_plus), got None. An impulse that vanishes is a function that returns zeros.")
     return minus, plus

@@ -23,7 +23,7 @@ from bismut.ensembles.observable import measure, value_of
 from bismut.errors import BismutError, DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Index, Path, advance, words
+from bismut.noise import Index, Path, advance, counter
 from bismut.programs import compiled
 from bismut.tracing import traced
 
@@ -68,7 +68,7 @@ def average(
         numbers = np.arange(first, first + size)
         weight = jnp.asarray(numbers < trajectories, dtype)
         states = many_starts(start, path, np.minimum(numbers, trajectories - 1), batch)
-        total = total + _block(scheme, of, path, states, words(numbers), weight, h, begin, steps, over == "time")
+        total = total + _block(scheme, of, path, states, counter(numbers), weight, h, begin, steps, over == "time")
     return total / trajectories
 
 
@@ -111,7 +111,7 @@ def _block(scheme: Scheme, of: Callable, path: Path, states: State, index: Index
     inner = max(1, int(np.sqrt(steps)))
     carry = jax.vmap(lambda state: kernel.begin(scheme, state, t0))(states)
     blank = jnp.zeros(jax.eval_shape(lambda: observed(carry, t0)).shape, dtype)
-    now, _ = jax.lax.scan(stretch, (carry, words(0), blank), length=steps // inner)
+    now, _ = jax.lax.scan(stretch, (carry, counter(0), blank), length=steps // inner)
     if steps % inner:
         now, _ = jax.lax.scan(one, now, length=steps % inner)
     carry, k, total = now

@@ -14,7 +14,7 @@ from bismut.ensembles.result import RESERVED
 from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
 from bismut.host import evaluate
 from bismut.mechanics import Maxwell, Scheme, State, constraint
-from bismut.noise import Index, Path, Wiener, words
+from bismut.noise import Index, Path, Wiener, counter
 from bismut.programs import Memory, compiled, key, split
 from bismut.spaces import Point
 from bismut.tracing import traced
@@ -177,7 +177,7 @@ def many_starts(start: State | Maxwell, path: Path, trajectories: Any, batch: tu
     at: Any = trajectories.astype(np.int64) if places is None else places
     if isinstance(start, Maxwell):
         q = jax.tree.map(lambda leaf: leaf[at], start.q) if batch else start.q
-        return _draw(start, path, words(trajectories), q, 0 if batch else None)
+        return _draw(start, path, counter(trajectories), q, 0 if batch else None)
     if batch:
         return jax.tree.map(lambda leaf: leaf[at], start)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):

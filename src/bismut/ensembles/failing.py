@@ -9,7 +9,7 @@ from bismut.engines.engine import Batch, Course, Program
 from bismut.ensembles.observers.watcher import Setting
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Path, words
+from bismut.noise import Path, counter
 from bismut.programs import compiled
 
 _TOGETHER = 32  # failures looked into by one call
@@ -33,7 +33,7 @@ def residuals(program: Program, course: Course, numbers: Any, setting: Setting, 
     for first in range(0, len(which), _TOGETHER):
         part = np.minimum(np.arange(first, first + _TOGETHER), len(which) - 1)
         states = jax.tree.map(lambda leaf, part=part: leaf[part], last)
-        residual = _solved(setting.scheme, setting.path, states, words(before.trajectories[which][part]), words(steps[part]), *clock)
+        residual = _solved(setting.scheme, setting.path, states, counter(before.trajectories[which][part]), counter(steps[part]), *clock)
         found[first : first + _TOGETHER] = np.asarray(residual)[: len(which) - first]
     return found
 

@@ -19,7 +19,7 @@ from bismut.ensembles.outcome import Failure, Outcome
 from bismut.errors import DomainError
 from bismut.flows import Solve, kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Path, advance, words
+from bismut.noise import Path, advance, counter
 from bismut.programs import compiled
 from bismut.showing import brief
 from bismut.spaces import Point
@@ -114,7 +114,7 @@ def trajectory(
             return Trajectory(times, states, solve, trajectory, h, failed)
     h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)
     times = begin + h * every * jnp.arange(steps // every + 1)
-    states, solve, failed = _run(scheme, state, path, words(trajectory), h, begin, steps // every, every)
+    states, solve, failed = _run(scheme, state, path, counter(trajectory), h, begin, steps // every, every)
     return Trajectory(times, states, solve, trajectory, h, failed)
 
 
@@ -136,6 +136,6 @@ def _run(scheme: Scheme, state: State, path: Path, index, h, t0, records: int, e
         (carry, k, failed, worst, solved, total), _ = jax.lax.scan(one, fresh, length=every)
         return (carry, k, failed), (carry.state, Solve(worst, solved, total))
 
-    begin = (kernel.begin(scheme, state, t0), words(0), jnp.full((), -1, int))
+    begin = (kernel.begin(scheme, state, t0), counter(0), jnp.full((), -1, int))
     (_, _, failed), (states, solve) = jax.lax.scan(record, begin, length=records)
     return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), state, states), solve, failed

@@ -21,7 +21,7 @@ from bismut.flows import Langevin, Metropolised, action_differential
 from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
 from bismut.mechanics.constraint import jacobian, rate
-from bismut.noise import Wiener, words
+from bismut.noise import Wiener, counter
 from bismut.spaces import Space
 
 _STEPS = 200  # of the trajectory along which conservation is measured
@@ -36,7 +36,7 @@ def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Fi
 
     def structure(state: State):
         # Three times the usual increment, so that a defect proportional to the noise is not missed.
-        return step_structure(scheme, state, h, 3 * path.increment(words(0), words(0), scheme.channels, h, system.dtype))
+        return step_structure(scheme, state, h, 3 * path.increment(counter(0), counter(0), scheme.channels, h, system.dtype))
 
     defect, volume, scale = map(float, evaluate(structure, state))
     claimed = claims.symplectic and not scheme.forced

@@ -21,7 +21,7 @@ from bismut.findings.report import Report
 from bismut.findings.verify import BUDGET, verify
 from bismut.flows import Flow, Solve
 from bismut.mechanics import Claims, State, System
-from bismut.mechanics.law import Law, law
+from bismut.mechanics.function import UserFunction, user_function
 from bismut.spaces import Space
 
 NOTHING = Claims(order=None, strong_order=None, weak_order=None)
@@ -30,7 +30,7 @@ NOTHING = Claims(order=None, strong_order=None, weak_order=None)
 class HandWritten(Flow):
     """A step given as a function, with the claims that its author makes."""
 
-    function: Law = eqx.field(static=True)
+    function: UserFunction = eqx.field(static=True)
     said: Claims = eqx.field(static=True)
     normals: int = eqx.field(static=True)
     name: str = eqx.field(static=True)
@@ -59,7 +59,7 @@ def hand_written(step: Callable, on: System | Space, *, channels: int = 0, claim
         on = System(on, None, channels=channels)
     if not isinstance(on, System):
         raise BismutError(f"verify_step needs a space such as bm.SO3() or a system, got {type(on).__name__}.")
-    function = law("step", step, ("q", "p", "h", "dW"))
+    function = user_function("step", step, ("q", "p", "h", "dW"))
     assert function is not None
     scheme = HandWritten(on, function, claims, channels, name or getattr(step, "__name__", "step").replace("<lambda>", "step"))
     q, p, one = on.space.origin(on.dtype), on.space.zero(on.dtype), jnp.ones((), on.dtype)

@@ -19,7 +19,7 @@ from bismut.findings.finding import Finding, at_most, not_measured
 from bismut.flows import flow
 from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
-from bismut.noise import Path, words
+from bismut.noise import Path, counter
 from bismut.spaces import poisson_tensor
 
 _LARGEST = 100  # numbers of a state up to which the bracket is written out
@@ -48,7 +48,7 @@ def bracket_kept(scheme: Scheme, state: State, path: Path, step: float) -> Findi
     h = jnp.asarray(step, system.dtype)
 
     def structure(state: State):
-        return poisson_defect(scheme, state, h, 3 * path.increment(words(0), words(0), scheme.channels, h, system.dtype))
+        return poisson_defect(scheme, state, h, 3 * path.increment(counter(0), counter(0), scheme.channels, h, system.dtype))
 
     defect, size = map(float, evaluate(structure, state))
     limit = 5e4 * float(np.finfo(system.dtype).eps) * size

@@ -18,7 +18,7 @@ from bismut.findings.finding import Finding, at_most, not_measured
 from bismut.flows import Langevin, flow
 from bismut.host import evaluate
 from bismut.mechanics import Scheme, State, System
-from bismut.noise import Path, words
+from bismut.noise import Path, counter
 from bismut.spaces import scale
 
 _PLACES = 5  # of the path, away from its start, which may be a special one
@@ -34,7 +34,7 @@ def reversal(scheme: Scheme, states: State, path: Path, step: float) -> list[Fin
     chosen = np.linspace(count // 2, count - 1, _PLACES).astype(int)
     places = jax.tree.map(lambda leaf: jnp.asarray(leaf)[chosen], State(states.q, states.p))
 
-    dW = jnp.broadcast_to(path.increment(words(0), words(0), scheme.channels, h, system.dtype), (_PLACES, scheme.channels))
+    dW = jnp.broadcast_to(path.increment(counter(0), counter(0), scheme.channels, h, system.dtype), (_PLACES, scheme.channels))
     # One function for all three steps, so that it is traced once.
     step_of = jax.jit(jax.vmap(lambda state, h, dW, t: State(*_bare(stepper.advance(state, h, dW, t)[0])), in_axes=(0, None, 0, 0)))
     t = h * jnp.asarray(chosen, system.dtype)

@@ -26,7 +26,7 @@ from bismut.spaces import Group, Space, scale
 _SAMPLES, _SIZE = 16, 0.3  # how many points, and how large velocities are: well within half a turn
 _WALK = 200  # moves of the walk that asks whether points stay on the space
 
-Law = Callable[[Space, Any, Any, Any], Any]
+UserFunction = Callable[[Space, Any, Any, Any], Any]
 
 
 def check_space(space: Any, *, seed: int = 0) -> Report:
@@ -118,7 +118,7 @@ def _adjoint(space, q, v, w):
     return _gap(space.dtau_inv(scale(-1.0, v), w), space.dtau_inv(v, space.Ad(space.tau(v), w)))
 
 
-_LAWS: tuple[tuple[str, Law, str], ...] = (
+_LAWS: tuple[tuple[str, UserFunction, str], ...] = (
     ("velocity comes back", _comes_back, "(q ⊕ v) ⊖ q = v for every v; a frame of velocities must exist everywhere"),
     ("point comes back", _point_comes_back, "q0 ⊕ (q1 ⊖ q0) = q1"),
     ("time scales velocity", _time_scales, "q ⊕ (2v for time ½) = q ⊕ v"),
@@ -127,7 +127,7 @@ _LAWS: tuple[tuple[str, Law, str], ...] = (
     ("nudge", _nudge, "to first order the same as move"),
     ("ends", _ends, "covectors at both ends, as derived from move and subtract"),
 )
-_GROUP_LAWS: tuple[tuple[str, Law, str], ...] = (
+_GROUP_LAWS: tuple[tuple[str, UserFunction, str], ...] = (
     ("bracket", _bracket, "⟨p, [x, y]⟩, as derived from move and subtract"),
     ("inverse", _inverse, "g g⁻¹ = 1,  τ(−x) = τ(x)⁻¹"),
     ("adjoint", _adjoint, "dτ⁻¹(−x) = dτ⁻¹(x) Ad τ(x)"),

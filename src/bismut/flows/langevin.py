@@ -27,8 +27,8 @@ from bismut.flows.variational import Solve, Variational
 from bismut.mechanics import Claims, State, System
 from bismut.mechanics.constraint import project, work
 from bismut.mechanics.friction import Friction, Nothing, friction_of
+from bismut.mechanics.function import UserFunction, user_function
 from bismut.mechanics.heat import Drag, Temperature, check_quadratic
-from bismut.mechanics.law import Law, law
 from bismut.precision import cast
 from bismut.programs import compiled
 from bismut.spaces import Point, Space, Velocity, add, scale
@@ -51,7 +51,7 @@ class Langevin(Flow):
     temperature: Temperature
     friction: Friction
     splitting: Splitting = eqx.field(static=True)
-    schedule: Law | None = eqx.field(static=True)
+    schedule: UserFunction | None = eqx.field(static=True)
     retraction: str | None = eqx.field(static=True)
     balanced: bool = eqx.field(static=True)  # the system's own γ_i are the bath
     constrained = True
@@ -82,7 +82,7 @@ class Langevin(Flow):
                 "A bath relaxes momenta on a surface at rest, but the constraint moves. Use friction=0, or an action such as Verlet with a force."
             )
         self.balanced = friction is None and rate is None
-        self.schedule = law("schedule", schedule, ())
+        self.schedule = user_function("schedule", schedule, ())
         if self.temperature.zero and (self.balanced or callable(friction)):
             raise DomainError("temperature must be positive when noise is given and friction follows: at kT = 0 no friction balances noise.")
         _ = self.space  # an unknown retraction is refused now

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float
 from bismut.actions.action import Action
 from bismut.actions.verlet import Verlet
 from bismut.errors import BismutError, DomainError
-from bismut.flows.splitting import Made, Splitting
+from bismut.flows.splitting import Splitting, Stepped
 from bismut.flows.variational import Solve, Variational
 from bismut.host import evaluate
 from bismut.mechanics import Claims, State, System
@@ -71,7 +71,7 @@ class Metropolised(Splitting):
         work = pieces.work_of_time(state, h, t)
         state, second = pieces.bath(state, 0.5 * h, z[1], t + h)
         solved = Solve(jnp.where(solve.converged, solve.residual, 0.0), jnp.array(True), solve.iterations)
-        return Made(state, solved, first + second, work, good.astype(h.dtype))
+        return Stepped(state, solved, first + second, work, good.astype(h.dtype))
 
     def __repr__(self):
         return f"Metropolised({getattr(self.action, '__name__', 'own action')})"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from bismut.flows.langevin import Langevin
 
 
-class Made(NamedTuple):
+class Stepped(NamedTuple):
     """What one step made: the state, how it was solved, the heat taken from the bath and the work done on the system (0 where no books are kept),
     whether the step was accepted (1 or 0), and the impulse per time at its end, if it is known."""
 
@@ -83,7 +83,7 @@ class Splitting:
         z: Float[Array, "baths r"],
         extra: Float[Array, " e"],
         t: Float[Array, ""],
-    ) -> Made:
+    ) -> Stepped:
         """One step; `slope` is the impulse per time at its beginning, if it is known."""
 
     def check(self, pieces: Langevin) -> None:
@@ -139,7 +139,7 @@ class Letters(Splitting):
             else:
                 state, gained = pieces.bath(state, part, z[bath], clock)
                 heat, bath = heat + gained, bath + 1
-        return Made(state, together(solves), heat, work + pieces.work(begin, state, h, t), jnp.ones_like(h), slope)
+        return Stepped(state, together(solves), heat, work + pieces.work(begin, state, h, t), jnp.ones_like(h), slope)
 
     def __repr__(self):
         return self.word
@@ -169,7 +169,7 @@ class GLA(Splitting):
         moved, solve = pieces.variational(self.action, state, h, dW, t)
         work = pieces.work(state, moved, h, t) + pieces.work_of_noise(state, moved, h, dW, t)
         moved, heat = pieces.bath(moved, h, z[0], t + h)
-        return Made(moved, solve, heat, work, jnp.ones_like(h))
+        return Stepped(moved, solve, heat, work, jnp.ones_like(h))
 
     def __repr__(self):
         return f"GLA({getattr(self.action, '__name__', 'own action')})"

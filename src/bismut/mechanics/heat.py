@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.mechanics.balance import Balance
 from bismut.mechanics.friction import Friction, own
-from bismut.mechanics.law import Law, law
+from bismut.mechanics.function import UserFunction, user_function
 from bismut.mechanics.system import System
 from bismut.spaces import Point, Velocity
 
@@ -28,11 +28,11 @@ class Temperature(eqx.Module):
     """kT, a number or a function of time (and of parameters, if it names them)."""
 
     value: Float[Array, ""] | None
-    function: Law | None = eqx.field(static=True)
+    function: UserFunction | None = eqx.field(static=True)
 
     def __init__(self, given: Any, dtype):
         if callable(given):
-            self.value, self.function = None, law("temperature", given, ())
+            self.value, self.function = None, user_function("temperature", given, ())
             return
         if not isinstance(given, Tracer):
             if np.shape(given) != ():

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import BismutError, ShapeError
-from bismut.mechanics.law import Law, wanted
+from bismut.mechanics.function import UserFunction, wanted
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
 from bismut.spaces import SE2, SE3, SO2, SO3, Dual, Group
@@ -28,7 +28,7 @@ from bismut.spaces import SE2, SE3, SO2, SO3, Dual, Group
 class OfReduced:
     """f(μ) or f(μ, a) as a function of the state (a, μ)."""
 
-    law: Law
+    law: UserFunction
     advected: bool
 
     def __call__(self, q, p, t, parameters):

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from bismut.blame import why
 from bismut.errors import ShapeError
 from bismut.mechanics.coefficients import coefficients
+from bismut.mechanics.function import UserFunction, user_function
 from bismut.mechanics.kinetic import quadratic
-from bismut.mechanics.law import Law, law
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
 from bismut.precision import real_type
@@ -44,11 +44,11 @@ def mechanical(
     """
     dtype = real_type(precision)
     bare = potential if potential is not None else _Nothing(dtype)
-    U = law("potential", bare, ("q",))
+    U = user_function("potential", bare, ("q",))
     assert U is not None
     cells = None
     if callable(mass):
-        inertia = law("mass", mass, ("q",))
+        inertia = user_function("mass", mass, ("q",))
         assert inertia is not None
         _check_matrix(space, inertia, parameters, dtype)
         kinetic: Any = _OfMatrix(space, inertia)
@@ -89,7 +89,7 @@ class _OfMatrix:
     """T = ½ v·M(q)v."""
 
     space: Space
-    mass: Law
+    mass: UserFunction
 
     def __call__(self, q, v, t, parameters):
         x = self.space.flatten(v)
@@ -101,13 +101,13 @@ class _Difference:
     """L = T − U."""
 
     kinetic: Any
-    potential: Law
+    potential: UserFunction
 
     def __call__(self, q, v, t, parameters):
         return self.kinetic(q, v, t, parameters) - self.potential(q, t=t, parameters=parameters)
 
 
-def _check_matrix(space: Space, mass: Law, parameters: Any, dtype) -> None:
+def _check_matrix(space: Space, mass: UserFunction, parameters: Any, dtype) -> None:
     """Refuse a mass(q) that fails or is not a matrix."""
     n, one = sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(space.zero))), jnp.ones((), dtype)
     try:

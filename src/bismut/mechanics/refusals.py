@@ -12,7 +12,7 @@ import numpy as np
 from bismut.blame import why
 from bismut.errors import BismutError, DegenerateError, ShapeError
 from bismut.host import evaluate
-from bismut.mechanics.law import Law
+from bismut.mechanics.function import UserFunction
 from bismut.mechanics.symmetry import Symmetry
 from bismut.spaces import Point, Velocity
 from bismut.tracing import traced
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LARGEST_PROBE = 64  # degrees of freedom up to which the Hessian of L is tried at random points
 
 
-def count(system: System, name: str, function: Law | None, without: int, wanted: int | None) -> int:
+def count(system: System, name: str, function: UserFunction | None, without: int, wanted: int | None) -> int:
     """How many values the noise or the constraint has."""
     if function is None:
         return without
@@ -73,7 +73,7 @@ def count_hamiltonians(system: System) -> int:
     raise ShapeError(f"noise_hamiltonian must return one array (m,), one value H_j(q, p) per Wiener process, got {got}. Write jnp.array([H_1, ...]).")
 
 
-def _returned(system: System, function: Law, *arguments):
+def _returned(system: System, function: UserFunction, *arguments):
     """What a function returns, in shapes."""
     try:
         return jax.eval_shape(lambda *a: system._call(function, *a, t=jnp.zeros((), system.dtype)), *arguments)
@@ -84,7 +84,7 @@ def _returned(system: System, function: Law, *arguments):
         raise ShapeError(f"{function.name} fails when called with arrays of shapes {shapes} on {system.space}: {why(problem)}.") from problem
 
 
-def _shape_of(system: System, function: Law, *arguments):
+def _shape_of(system: System, function: UserFunction, *arguments):
     out = _returned(system, function, *arguments)
     return out.shape if hasattr(out, "shape") else f"a {type(out).__name__}"
 

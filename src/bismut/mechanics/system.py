@@ -25,10 +25,10 @@ from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import newton, refusals, small
 from bismut.mechanics.balance import Balance
 from bismut.mechanics.dependence import affine, depends
+from bismut.mechanics.function import UserFunction, user_function, wanted
 from bismut.mechanics.hamiltonian import of_velocity
 from bismut.mechanics.kicks import kick
 from bismut.mechanics.kinetic import Quadratic
-from bismut.mechanics.law import Law, law, wanted
 from bismut.mechanics.newton import Cells
 from bismut.mechanics.saddle import Touches
 from bismut.mechanics.state import State
@@ -63,17 +63,17 @@ class System(eqx.Module):
     space: Space = eqx.field(static=True)
     parameters: Any
     dissipation: Any  # None, or (system, q, v, t) ↦ the force that balances heat
-    _lagrangian: Law | None = eqx.field(static=True)
-    _noise: Law | None = eqx.field(static=True)
-    _force: Law | None = eqx.field(static=True)
-    _random_force: Law | None = eqx.field(static=True)
-    _hamiltonian: Law | None = eqx.field(static=True)
-    _noise_hamiltonian: Law | None = eqx.field(static=True)
-    _constraint: Law | None = eqx.field(static=True)
+    _lagrangian: UserFunction | None = eqx.field(static=True)
+    _noise: UserFunction | None = eqx.field(static=True)
+    _force: UserFunction | None = eqx.field(static=True)
+    _random_force: UserFunction | None = eqx.field(static=True)
+    _hamiltonian: UserFunction | None = eqx.field(static=True)
+    _noise_hamiltonian: UserFunction | None = eqx.field(static=True)
+    _constraint: UserFunction | None = eqx.field(static=True)
     _symmetries: tuple[tuple[str, Symmetry], ...] = eqx.field(static=True)
-    _invariants: tuple[tuple[str, Law], ...] = eqx.field(static=True)
-    _potential: Law | None = eqx.field(static=True)
-    _kinetic: Law | None = eqx.field(static=True)
+    _invariants: tuple[tuple[str, UserFunction], ...] = eqx.field(static=True)
+    _potential: UserFunction | None = eqx.field(static=True)
+    _kinetic: UserFunction | None = eqx.field(static=True)
     _cells: tuple[int, ...] | None = eqx.field(static=True)
     channels: int = eqx.field(static=True)
     random_forces: int = eqx.field(static=True)
@@ -109,15 +109,15 @@ class System(eqx.Module):
         self.precision = precision
         self.parameters = cast(parameters, dtype)
         self.dissipation = None
-        self._lagrangian = law("lagrangian", lagrangian, ("q", "v"))
-        self._noise = law("noise", noise, ("q",))
-        self._force = law("force", force, ("q", "v"))
-        self._random_force = law("random_force", random_force, ("q", "v"))
-        self._hamiltonian = law("hamiltonian", hamiltonian, ("q", "p"))
-        self._noise_hamiltonian = law("noise_hamiltonian", noise_hamiltonian, ("q", "p"))
-        self._constraint = law("constraint", constraint, ("q",))
-        self._potential = law("potential", potential, ("q",))
-        self._kinetic = law("kinetic", kinetic, ("q", "v"))
+        self._lagrangian = user_function("lagrangian", lagrangian, ("q", "v"))
+        self._noise = user_function("noise", noise, ("q",))
+        self._force = user_function("force", force, ("q", "v"))
+        self._random_force = user_function("random_force", random_force, ("q", "v"))
+        self._hamiltonian = user_function("hamiltonian", hamiltonian, ("q", "p"))
+        self._noise_hamiltonian = user_function("noise_hamiltonian", noise_hamiltonian, ("q", "p"))
+        self._constraint = user_function("constraint", constraint, ("q",))
+        self._potential = user_function("potential", potential, ("q",))
+        self._kinetic = user_function("kinetic", kinetic, ("q", "v"))
         self._symmetries = tuple((symmetries or {}).items())
         self._invariants = tuple((name, wanted(f"invariants[{name!r}]", function, ("q", "p"))) for name, function in (invariants or {}).items())
         self._cells = cells
@@ -142,7 +142,7 @@ class System(eqx.Module):
         return dict(self._symmetries)
 
     @property
-    def invariants(self) -> dict[str, Law]:
+    def invariants(self) -> dict[str, UserFunction]:
         """Names and functions that every path should keep."""
         return dict(self._invariants)
 
@@ -261,7 +261,7 @@ class System(eqx.Module):
         """Σ dγ_i(q) ΔW_i + Σ F_j(q, v) ΔW_j."""
         return kick(self, q, v, dW, t)
 
-    def _call(self, function: Law, *arguments, t):
+    def _call(self, function: UserFunction, *arguments, t):
         return function(*arguments, t=t, parameters=self.parameters)
 
     # What follows.
@@ -394,8 +394,8 @@ class System(eqx.Module):
 
     def _piece(self, kinetic: Quadratic) -> System:
         """Free motion with a kinetic energy of fewer bodies."""
-        T, cells = Law("kinetic", kinetic, ()), _cells_of(kinetic)
-        nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
+        T, cells = UserFunction("kinetic", kinetic, ()), _cells_of(kinetic)
+        nothing = UserFunction("potential", lambda q: jnp.zeros((), self.dtype), ())
         changed = {"_lagrangian": T, "_kinetic": T, "_potential": nothing, "_force": None, "dissipation": None, **_QUIET}
         return self._changed(space=kinetic.space, _cells=cells, parameters=None, _symmetries=(), **changed)
 
@@ -410,7 +410,7 @@ class System(eqx.Module):
         """The same potentials with L = −U: what couples the cells of a separable system."""
         potential = self._potential
         assert potential is not None
-        minus = Law("lagrangian", lambda q, v, t, parameters: -potential(q, t=t, parameters=parameters), ("t", "parameters"))
+        minus = UserFunction("lagrangian", lambda q, v, t, parameters: -potential(q, t=t, parameters=parameters), ("t", "parameters"))
         return self._changed(_lagrangian=minus, _kinetic=None)
 
     def without_potential(self) -> System:
@@ -423,10 +423,10 @@ class System(eqx.Module):
                 at_rest = self.space.zero(self.dtype)
                 return whole(q, v, t=t, parameters=parameters) - whole(q, at_rest, t=t, parameters=parameters)
 
-            free = Law("kinetic", kinetic, ("t", "parameters"))
+            free = UserFunction("kinetic", kinetic, ("t", "parameters"))
         else:
             free = self._kinetic
-        nothing = Law("potential", lambda q: jnp.zeros((), self.dtype), ())
+        nothing = UserFunction("potential", lambda q: jnp.zeros((), self.dtype), ())
         return self._changed(_lagrangian=free, _potential=nothing, _force=None, dissipation=None, **_QUIET)
 
     def using(self, retraction: str) -> System:

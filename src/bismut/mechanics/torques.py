@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from bismut.errors import DomainError
-from bismut.mechanics.law import Law, law
+from bismut.mechanics.function import UserFunction, user_function
 from bismut.spaces import Group, Space
 
 
@@ -27,7 +27,7 @@ def in_space(space: Space, function: Callable) -> Callable:
     """
     if not isinstance(space, Group):
         raise DomainError(f"Only a group has axes of body and space, but {type(space).__name__} is none.")
-    inner = law("force", function, ("q", "v"))
+    inner = user_function("force", function, ("q", "v"))
     assert inner is not None
     return _InSpace(space, inner)
 
@@ -35,7 +35,7 @@ def in_space(space: Space, function: Callable) -> Callable:
 @dataclass(frozen=True)
 class _InSpace:
     space: Group
-    inner: Law
+    inner: UserFunction
 
     def __call__(self, q, v, t, parameters):
         given = self.inner(q, v, t=t, parameters=parameters)

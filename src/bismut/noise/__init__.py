@@ -1,15 +1,15 @@
 """What drives: paths as pure functions of (seed, trajectory, step, channel)."""
 
 from bismut.noise.fractional import FractionalBrownian
-from bismut.noise.index import Index, Stream, advance, words
+from bismut.noise.index import Index, Stream, advance, counter
 from bismut.noise.jumps import Jumps
 from bismut.noise.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from bismut.noise.path import Path
 from bismut.noise.recorded import Recorded
-from bismut.noise.wiener import PER_BLOCK, Wiener, pick
+from bismut.noise.wiener import PER_CALL, Wiener, pick
 
 __all__ = [
-    "PER_BLOCK",
+    "PER_CALL",
     "FractionalBrownian",
     "Index",
     "Jumps",
@@ -19,6 +19,6 @@ __all__ = [
     "Stream",
     "Wiener",
     "advance",
+    "counter",
     "pick",
-    "words",
 ]

@@ -20,7 +20,7 @@ class Stream(IntEnum):
     jump = 3
 
 
-def words(index: Any) -> Index:
+def counter(index: Any) -> Index:
     """A 64-bit index (or an array of them) as a pair of 32-bit words; a negative one counts backwards from 2⁶⁴."""
     if isinstance(index, Tracer):
         if index.dtype.itemsize > 4:

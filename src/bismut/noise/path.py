@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from bismut.errors import DomainError
-from bismut.noise.index import Index, Stream, number, plus, whole_number, words
+from bismut.noise.index import Index, Stream, counter, number, plus, whole_number
 from bismut.repetition import each
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Path(eqx.Module):
     ) -> Float[Array, "steps ... m"]:
         """ΔX of the first steps of one trajectory, given by its number, or of an array of them; one row a step."""
         numbers = jnp.arange(steps, dtype=jnp.uint32)
-        return _increments(self, words(trajectory), numbers, channels, jnp.asarray(h, dtype), np.dtype(dtype).name, clipped)
+        return _increments(self, counter(trajectory), numbers, channels, jnp.asarray(h, dtype), np.dtype(dtype).name, clipped)
 
     @property
     def per(self) -> int:
@@ -91,7 +91,7 @@ class Path(eqx.Module):
     def shift(self, steps: Any) -> Path:
         """θ_s: the path as seen from step s on; a negative s goes back, θ_{−s} θ_s = 1."""
         check_shift(steps)
-        return Shifted(self, words(steps))
+        return Shifted(self, counter(steps))
 
     @property
     def normal_path(self) -> Wiener:
@@ -138,7 +138,7 @@ class Shifted(Path):
 
     def shift(self, steps):
         check_shift(steps)
-        return Shifted(self.of, plus(self.offset, words(steps)))
+        return Shifted(self.of, plus(self.offset, counter(steps)))
 
 
 def check_shift(steps: Any) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, UInt32
 
 Word = UInt32[Array, "..."]
-Words = tuple[Word, Word, Word, Word]
+Quad = tuple[Word, Word, Word, Word]
 
 _ROTATIONS = np.array([(10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10), (18, 20)], np.uint32)
 _PARITY = np.uint32(0x1BD11BDA)
@@ -24,7 +24,7 @@ def _mix(a, b, k):
     return a, ((b << k) | (b >> (np.uint32(32) - k))) ^ a
 
 
-def threefry(key: Words, counter: Words) -> Words:
+def threefry(key: Quad, counter: Quad) -> Quad:
     """The four words at a counter; arrays broadcast.
 
     The stages are a loop, which XLA compiles in no time and repeats nowhere; the native engine writes out so short a one.

@@ -25,12 +25,12 @@ from jaxtyping import Array, Float, UInt32
 
 from bismut.errors import DomainError
 from bismut.noise.gaussian import two_normals
-from bismut.noise.index import Index, Stream, advance, number, plus, words
+from bismut.noise.index import Index, Stream, advance, counter, number, plus
 from bismut.noise.path import Path, check_seed, check_shift
 from bismut.noise.threefry import threefry
 from bismut.repetition import each
 
-PER_BLOCK = 4  # steps served by one block of the generator
+PER_CALL = 4  # steps served by one block of the generator
 
 
 class Wiener(Path):
@@ -50,8 +50,8 @@ class Wiener(Path):
         check_seed(seed)
         if isinstance(substeps, bool) or not isinstance(substeps, int) or substeps < 1:
             raise DomainError(f"substeps must be a whole number ≥ 1, got {substeps!r}.")
-        self.seed = words(int(seed))
-        self.offset = words(0)
+        self.seed = counter(int(seed))
+        self.offset = counter(0)
         self.substeps = substeps
         self.bounded = bounded
 
@@ -64,7 +64,7 @@ class Wiener(Path):
     def shift(self, steps: Any) -> "Wiener":
         """θ_s: the path as seen from step s on; a negative s goes back, θ_{−s} θ_s = 1."""
         check_shift(steps)
-        return eqx.tree_at(lambda path: path.offset, self, plus(self.offset, words(steps)))
+        return eqx.tree_at(lambda path: path.offset, self, plus(self.offset, counter(steps)))
 
     @property
     def seed_number(self) -> int:
@@ -88,7 +88,7 @@ class Wiener(Path):
     ) -> Float[Array, "... m"]:
         """ΔW of one step, for one trajectory or an array of them; the channels are the last axis."""
         if self.substeps == 1:
-            normals = pick(self.block(trajectory, step, channels, dtype, stream), self.position(step))
+            normals = pick(self.fours(trajectory, step, channels, dtype, stream), self.position(step))
         else:
             normals = self.sums(trajectory, step, channels, dtype, stream)
         return jnp.moveaxis(self.scaled(normals, h, clipped), 0, -1)
@@ -99,7 +99,7 @@ class Wiener(Path):
     def normal(self, trajectory: Index, step: Index, channel, dtype: Any = float, stream: Stream = Stream.increment) -> Float[Array, ""]:
         """The normal of one step and one channel, without refinement."""
         here = self._shifted(step)
-        return pick(_four(self.seed, trajectory, here, channel, dtype, stream), here[0] % PER_BLOCK)
+        return pick(_four(self.seed, trajectory, here, channel, dtype, stream), here[0] % PER_CALL)
 
     @property
     def normal_path(self) -> "Wiener":
@@ -107,13 +107,13 @@ class Wiener(Path):
 
     @property
     def per(self) -> int:
-        return PER_BLOCK if self.substeps == 1 else 1
+        return PER_CALL if self.substeps == 1 else 1
 
     def draw(self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, clipped: int | None = None) -> Float[Array, "per m"]:
         """ΔW of all steps that share a draw with this one, for one trajectory; the place of the first step of a run in its draw is `phase`."""
         if self.substeps > 1:
             return self.scaled(self.sums(trajectory, step, channels, dtype), h, clipped)[None]
-        return jnp.moveaxis(self.scaled(jnp.moveaxis(self.block(trajectory, step, channels, dtype), 1, 0), h, clipped), 0, 1)
+        return jnp.moveaxis(self.scaled(jnp.moveaxis(self.fours(trajectory, step, channels, dtype), 1, 0), h, clipped), 0, 1)
 
     @property
     def phase(self) -> int:
@@ -121,17 +121,17 @@ class Wiener(Path):
 
     def normals(self, trajectory: Index, count: int, stream: Stream, dtype: Any = float) -> Float[Array, "... count"]:
         """Standard normals that belong to a trajectory but to no step; refinement and shifts leave them alone."""
-        return jnp.moveaxis(_block(self.seed, trajectory, words(0), count, dtype, stream)[0], 0, -1)
+        return jnp.moveaxis(_fours(self.seed, trajectory, counter(0), count, dtype, stream)[0], 0, -1)
 
-    def block(
+    def fours(
         self, trajectory: Index, step: Index, channels: int, dtype: Any = float, stream: Stream = Stream.increment
     ) -> Float[Array, "four m ..."]:
         """The normals of the four steps that share a block of the generator with this one, which stands at `position(step)`."""
-        return _block(self.seed, trajectory, self._shifted(step), channels, dtype, stream)
+        return _fours(self.seed, trajectory, self._shifted(step), channels, dtype, stream)
 
     def position(self, step: Index) -> UInt32[Array, ""]:
         """The place of a step within its block."""
-        return self._shifted(step)[0] % PER_BLOCK
+        return self._shifted(step)[0] % PER_CALL
 
     def scaled(self, normals: Float[Array, "m ..."], h, clipped: int | None = None) -> Float[Array, "m ..."]:
         """√h ζ; if the path is bounded, with the first `clipped` channels of ζ bounded, or all of them."""
@@ -151,16 +151,16 @@ class Wiener(Path):
 
         def add(j, total):
             fine = advance(first, j.astype(jnp.uint32))
-            return total + pick(_block(self.seed, trajectory, fine, channels, dtype, stream), fine[0] % PER_BLOCK)
+            return total + pick(_fours(self.seed, trajectory, fine, channels, dtype, stream), fine[0] % PER_CALL)
 
         def add_block(j, total):
-            fine = advance(first, (PER_BLOCK * j).astype(jnp.uint32))
-            a, b, c, d = _block(self.seed, trajectory, fine, channels, dtype, stream)
+            fine = advance(first, (PER_CALL * j).astype(jnp.uint32))
+            a, b, c, d = _fours(self.seed, trajectory, fine, channels, dtype, stream)
             return total + ((a + c) + (b + d))
 
         zero = jnp.zeros((channels, *jnp.shape(trajectory[0])), dtype)
-        whole = self.substeps % PER_BLOCK == 0
-        total = jax.lax.fori_loop(0, self.substeps // (PER_BLOCK if whole else 1), add_block if whole else add, zero)
+        whole = self.substeps % PER_CALL == 0
+        total = jax.lax.fori_loop(0, self.substeps // (PER_CALL if whole else 1), add_block if whole else add, zero)
         return total * self.substeps**-0.5
 
 
@@ -170,9 +170,9 @@ def _four(seed: Index, trajectory: Index, step: Index, channel, dtype, stream: S
     return jnp.stack([*two_normals(a, b, dtype), *two_normals(c, d, dtype)])
 
 
-def _block(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Float[Array, "four m ..."]:
+def _fours(seed: Index, trajectory: Index, step: Index, channels: int, dtype, stream: Stream) -> Float[Array, "four m ..."]:
     if not channels:
-        return jnp.zeros((PER_BLOCK, 0, *jnp.shape(trajectory[0])), dtype)
+        return jnp.zeros((PER_CALL, 0, *jnp.shape(trajectory[0])), dtype)
     four = lambda channel: _four(seed, trajectory, step, channel, dtype, stream)
     return jnp.moveaxis(each(four, jnp.arange(channels, dtype=jnp.uint32)), 1, 0)
 

@@ -45,7 +45,7 @@ def test_to_principal_axes_and_back(seed):
     y, m = cloud(seed)
     shape, Q = bm.body(y, m), Rotation.random(random_state=seed).as_matrix()
     R = shape.principal(Q)
-    np.testing.assert_allclose(shape.given(R), Q, atol=1e-14)
+    np.testing.assert_allclose(shape.as_given(R), Q, atol=1e-14)
     np.testing.assert_allclose(bm.points_of(np.array([1.0, 2.0, 3.0]), R, shape.points), (y - shape.centre) @ Q.T + [1.0, 2.0, 3.0], atol=1e-12)
 
 

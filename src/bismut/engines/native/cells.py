@@ -17,7 +17,7 @@ from llvmlite import ir
 from bismut.engines.native.code import Value
 from bismut.engines.native.field import Stored
 from bismut.engines.native.frame import Frame, Scope, Variable
-from bismut.engines.native.integers import WORD, Words
+from bismut.engines.native.integers import WORD, Integers
 from bismut.engines.native.lane import SAME, Lane, first_of, value_of
 from bismut.engines.native.places import LONG, Span
 
@@ -37,8 +37,8 @@ class Grid:
     def __init__(self, frame: Frame, count: int, sides: tuple[float, ...], width: float, dtype: Any):
         self.frame, self.count, self.sides, self.width, self.dtype = frame, count, sides, width, np.dtype(dtype)
         self.most = max(3, int((_PER_BODY * count) ** (1 / len(sides))))
-        self.cell, self.order = Words.room(frame, count + frame.width), Words.room(frame, count + frame.width)
-        self.begin, self._next = Words.room(frame, self.most ** len(sides) + 1), Words.room(frame, self.most ** len(sides))
+        self.cell, self.order = Integers.room(frame, count + frame.width), Integers.room(frame, count + frame.width)
+        self.begin, self._next = Integers.room(frame, self.most ** len(sides) + 1), Integers.room(frame, self.most ** len(sides))
         padded, size = count + frame.width, self.dtype.itemsize
         room = frame.room(padded * len(sides) * size, shared=True)
         self.sorted = Stored(frame.workspace, (len(sides), padded), dtype, SAME, owner=room, start=room.offset // size, plain=True)

@@ -15,14 +15,14 @@ from bismut.engines.native.places import LONG, Scattered
 WORD, BIT = ir.IntType(32), ir.IntType(1)
 
 
-class Words:
+class Integers:
     """Numbers of 32 bits in memory, from an address on; they are read as 64 bits."""
 
     def __init__(self, base: Value, offset: int = 0):
         self._base, self._offset = base, offset
 
     @classmethod
-    def room(cls, frame: Frame, count: int) -> Words:
+    def room(cls, frame: Frame, count: int) -> Integers:
         """Memory of the function's own."""
         return cls(frame.workspace, frame.room(4 * count, shared=True).offset)
 
@@ -70,7 +70,7 @@ class Counter:
         self.set(builder, builder.add(self.get(builder), value))
 
 
-def append(builder: ir.IRBuilder, target: Words, end: Counter, numbers: Any, chosen: Value, width: int) -> None:
+def append(builder: ir.IRBuilder, target: Integers, end: Counter, numbers: Any, chosen: Value, width: int) -> None:
     """target ← target, those of the numbers that are chosen; one number past the end may be overwritten."""
     place = end.get(builder)
     for lane in range(width):

@@ -212,7 +212,7 @@ def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused
         for h, column in zip(held, carries, strict=True):
             h.set(scope, column)
         lost.set(scope, failed.at(scope, ()))
-        words = _words(scope, numbers.at(scope, ()))
+        words = _counter(scope, numbers.at(scope, ()))
         for w in watches:
             w.begin(f, scope, g)
         scope.builder.store(step, k_slot)
@@ -248,7 +248,7 @@ class _Scalar:
         self.dtype = np.dtype(dtype)
 
 
-def _words(scope: Scope, number: Lane) -> list[np.ndarray]:
+def _counter(scope: Scope, number: Lane) -> list[np.ndarray]:
     """A 64-bit number as its low and its high word."""
     convert = lambda lane: scope.lane("convert_element_type", [lane], {"new_dtype": np.dtype(np.uint32)})
     high = scope.lane("shift_right_logical", [number, np.uint64(32)])
@@ -264,7 +264,7 @@ def _drawn(f: Batchwise, scope: Scope, buffer: Stored, words: list, k: Any, phas
     place = b.urem(b.add(k, phase), LONG(per))
     with b.if_then(b.or_(b.icmp_signed("==", place, LONG(0)), b.load(fresh))):
         inner = scope.inside()
-        counter = _words(inner, inner.splat(k, np.uint64))
+        counter = _counter(inner, inner.splat(k, np.uint64))
         drawn = run(inner, f.jaxprs.draw.jaxpr, [*words, *counter, array_of([f.h], ()), *f.numbers])[0]
         fill(inner, buffer, drawn)
         b.store(ir.IntType(1)(0), fresh)

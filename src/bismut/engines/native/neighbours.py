@@ -24,7 +24,7 @@ from bismut.engines.native.cells import Grid
 from bismut.engines.native.code import Value
 from bismut.engines.native.field import Stored, fill
 from bismut.engines.native.frame import Frame, Scope
-from bismut.engines.native.integers import BIT, WORD, Counter, Words, append, rounded_up, stepping
+from bismut.engines.native.integers import BIT, WORD, Counter, Integers, append, rounded_up, stepping
 from bismut.engines.native.lane import SAME, value_of
 from bismut.engines.native.places import LONG, Index, Span
 from bismut.repetition import Reach
@@ -60,10 +60,10 @@ class Neighbours:
         slack, self.skin = 1 + _SLACK[self.dtype.char], SKIN * reach.cutoff
         self.facts = Facts(count, width, reach.cutoff, self.skin)
         self.near, self.far, self.sides = reach.cutoff * slack, (reach.cutoff * slack + self.skin) * slack, reach.box
-        self._found, self._list = Words(frame.pointer()), Words(frame.pointer())
+        self._found, self._list = Integers(frame.pointer()), Integers(frame.pointer())
         self._room, self._report, self._asked = frame.entry(), frame.pointer(), frame.entry()
-        self._begin, self._length, self._cursor = (Words.room(frame, count) for _ in range(3))
-        self.row, self._end, self._lower = Words.room(frame, count + 2 * width), Counter(frame), Counter(frame)
+        self._begin, self._length, self._cursor = (Integers.room(frame, count) for _ in range(3))
+        self.row, self._end, self._lower = Integers.room(frame, count + 2 * width), Counter(frame), Counter(frame)
         self._grid = Grid(frame, count, reach.box, self.far * slack, dtype)
         room, size = frame.room(count * len(reach.box) * self.dtype.itemsize, shared=True), self.dtype.itemsize
         self._before = Stored(frame.workspace, (count, len(reach.box)), dtype, SAME, owner=room, start=room.offset // size, plain=True)

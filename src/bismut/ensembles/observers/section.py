@@ -21,7 +21,7 @@ from bismut.ensembles.observers.watcher import Clock, Setting, Watcher
 from bismut.errors import DomainError, ShapeError
 from bismut.flows import flow, kernel
 from bismut.mechanics import Scheme, State
-from bismut.noise import Path, words
+from bismut.noise import Path, counter
 from bismut.programs import compiled
 
 _TURNS = 12  # of regula falsi; its error shrinks by more than half the digits in two
@@ -97,7 +97,7 @@ class Section(Watcher):
         for first in range(0, len(steps), _TOGETHER):
             part = np.minimum(np.arange(first, first + _TOGETHER), len(steps) - 1)
             few = jax.tree.map(lambda leaf, part=part: leaf[part], states)
-            index = words(steps[part]), words(trajectories[part])
+            index = counter(steps[part]), counter(trajectories[part])
             time, value = _locate(self.function, self.at, setting.scheme, setting.path, few, *index, np.asarray(h, dtype), np.asarray(t0, dtype))
             here = len(steps) - first
             times.append(np.asarray(time)[:here])

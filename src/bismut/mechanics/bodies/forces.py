@@ -14,7 +14,7 @@ import numpy as np
 
 from bismut.errors import DomainError, ShapeError
 from bismut.mechanics.bodies.terms import Potential
-from bismut.mechanics.law import law
+from bismut.mechanics.function import user_function
 from bismut.spaces import SO3, Euclidean
 
 FRAMES = ("space", "body")
@@ -29,7 +29,7 @@ def with_forces(potential: Callable, forces: Callable, frame: str = "space") -> 
     """
     if frame not in FRAMES:
         raise DomainError(f'frame must be "space" or "body", the axes in which torques are given, got {frame!r}.')
-    U, own = law("potential", potential, ("x", "R")), law("forces", forces, ("x", "R"))
+    U, own = user_function("potential", potential, ("x", "R")), user_function("forces", forces, ("x", "R"))
     if U is None or own is None:
         raise ShapeError("Own forces need their potential as well, for the energy: potential=U with forces=F, both functions of (x, R).")
     value = lambda x, R, t, parameters: U(x, R, t=t, parameters=parameters)
@@ -68,7 +68,7 @@ def checked(result: Any, x):
 def check_forces(potential: Callable, forces: Callable, q: Any, frame: str = "space", t=0.0, parameters: Any = None) -> None:
     """Raise unless forces(x, R) are minus the derivatives of the potential at q = (x, R), to √ε of the largest of them."""
     x, R = (jnp.asarray(part) for part in q)
-    plain, own = Potential(potential), law("forces", forces, ("x", "R"))
+    plain, own = Potential(potential), user_function("forces", forces, ("x", "R"))
     assert own is not None
 
     configurations = (Euclidean(3) * SO3()) ** x.shape[0]

@@ -22,7 +22,7 @@ from bismut.mechanics.bodies.box import Box, cutoff_of
 from bismut.mechanics.bodies.pair_energy import seen_with
 from bismut.mechanics.bodies.pairs import PairTerm, Placed
 from bismut.mechanics.bodies.terms import BodyTerm, Noise
-from bismut.mechanics.law import law
+from bismut.mechanics.function import user_function
 
 
 def translation_noise(strength: Any) -> Noise:
@@ -55,7 +55,7 @@ def pair_noise(amplitude: Callable, data: Any = None, *, cutoff: Any = None, box
         pair_noise(lambda a, b: 0.3 * jnp.exp(-b.x @ b.x))                    kicks along the line of centres
         pair_noise(lambda a, b: 0.1 * b.R[2, 2] / (1 + b.x @ b.x))            and torques that turn the third axes of the two
     """
-    w = law("The pair noise", amplitude, ("a", "b"))
+    w = user_function("The pair noise", amplitude, ("a", "b"))
     assert w is not None
 
     def value(pair, t, parameters):

@@ -13,7 +13,7 @@ from bismut.errors import ShapeError
 from bismut.mechanics.bodies.box import Box, cutoff_of
 from bismut.mechanics.bodies.pairs import PairTerm, Placed
 from bismut.mechanics.bodies.terms import Potential
-from bismut.mechanics.law import law
+from bismut.mechanics.function import user_function
 
 
 def pair_potential(energy: Callable, data: Any = None, *, cutoff: Any = None, box: Box | None = None) -> Potential:
@@ -25,7 +25,7 @@ def pair_potential(energy: Callable, data: Any = None, *, cutoff: Any = None, bo
     cutoff  a length beyond which u counts no more; it fades from 0.8 of it on, or between the two lengths of a pair
     box     a periodic box: b.x is the image of b nearest to a
     """
-    u = law("The pair energy", energy, ("a", "b"))
+    u = user_function("The pair energy", energy, ("a", "b"))
     assert u is not None
 
     def value(pair, t, parameters):

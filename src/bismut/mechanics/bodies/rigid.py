@@ -19,7 +19,7 @@ from bismut.mechanics.bodies import forces as own
 from bismut.mechanics.bodies.box import Box
 from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.terms import Terms
-from bismut.mechanics.law import Law, law
+from bismut.mechanics.function import UserFunction, user_function
 from bismut.mechanics.mechanical import mechanical
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
@@ -96,7 +96,7 @@ def _in_box(name: str, given: Callable | None, box: Box | None) -> Callable | No
 
 @dataclass(frozen=True)
 class _OfBodies:
-    inner: Law
+    inner: UserFunction
 
     def __call__(self, q, t, parameters):
         return self.inner(*q, t=t, parameters=parameters)
@@ -104,7 +104,7 @@ class _OfBodies:
 
 @dataclass(frozen=True)
 class _OfPoints:
-    inner: Law
+    inner: UserFunction
 
     def __call__(self, q, parameters):
         return self.inner(*q, t=0.0, parameters=parameters)
@@ -112,13 +112,13 @@ class _OfPoints:
 
 def _of_bodies(name: str, function: Callable | None) -> Callable | None:
     """A function of (x, R) as a function of q = (x, R)."""
-    inner = law(name, function, ("x", "R"))
+    inner = user_function(name, function, ("x", "R"))
     return None if inner is None else _OfBodies(inner)
 
 
 def _of_points(function: Callable | None) -> Callable | None:
     """A constraint of (x, R) as one of q = (x, R); time is offered to one that moves, and to no other."""
-    inner = law("constraint", function, ("x", "R"))
+    inner = user_function("constraint", function, ("x", "R"))
     if inner is None:
         return None
     return _OfBodies(inner) if "t" in inner.wants else _OfPoints(inner)

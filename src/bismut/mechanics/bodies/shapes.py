@@ -48,7 +48,7 @@ class Body(NamedTuple):
         """R = Q A: the orientation of the principal axes when the cloud, as it was given, is turned by Q."""
         return jnp.einsum("...ij,...jk->...ik", Q, jnp.asarray(self.axes))
 
-    def given(self, R):
+    def as_given(self, R):
         """Q = R Aᵀ: how the cloud as it was given is turned, when the principal axes have orientation R."""
         return jnp.einsum("...ij,...kj->...ik", R, jnp.asarray(self.axes))
 

@@ -22,7 +22,7 @@ from bismut.errors import DomainError, ShapeError
 from bismut.host import at_once
 from bismut.mechanics.bodies.box import Box
 from bismut.mechanics.bodies.pairs import PairTerm, Placed, kept, summed
-from bismut.mechanics.law import Law, law
+from bismut.mechanics.function import UserFunction, user_function
 from bismut.repetition import each, total
 
 
@@ -30,7 +30,7 @@ from bismut.repetition import each, total
 class Whole:
     """A function of all bodies at once."""
 
-    function: Law
+    function: UserFunction
     factor: Any = None
 
     def scaled(self, factor) -> Whole:
@@ -76,7 +76,7 @@ class Terms:
     def __init__(self, function: Callable, words: str | None = None):
         if isinstance(function, Terms) and not isinstance(function, type(self)):
             raise ShapeError(f"Expected a {self.kind}, got a {function.kind}: {function}. Give it to the other argument of rigid_bodies.")
-        one = law(self.kind, function, ("x", "R"))
+        one = user_function(self.kind, function, ("x", "R"))
         if one is None:
             raise ShapeError(f"A {self.kind} must be a function of (x, R), got None.")
         self._parts: tuple[Whole | BodyTerm | PairTerm, ...] = (Whole(one),)

@@ -15,7 +15,7 @@ _OFFERED = ("t", "parameters")
 
 
 @dataclass(frozen=True)
-class Law:
+class UserFunction:
     """A user's function together with which of `t` and `parameters` it wants."""
 
     name: str
@@ -30,7 +30,7 @@ class Law:
         return self.function(*arguments, **{name: offered[name] for name in self.wants})
 
 
-def law(name: str, function: Callable | None, arguments: tuple[str, ...]) -> Law | None:
+def user_function(name: str, function: Callable | None, arguments: tuple[str, ...]) -> UserFunction | None:
     """Wrap a function, checking that it takes the positional arguments it will be given."""
     if function is None:
         return None
@@ -39,7 +39,7 @@ def law(name: str, function: Callable | None, arguments: tuple[str, ...]) -> Law
     try:
         signature = inspect.signature(function)
     except ValueError:  # a built-in without a signature takes what it takes
-        return Law(name, function, ())
+        return UserFunction(name, function, ())
     wants = tuple(word for word in _OFFERED if word in signature.parameters)
     try:
         signature.bind(*arguments, **dict.fromkeys(wants))
@@ -47,12 +47,12 @@ def law(name: str, function: Callable | None, arguments: tuple[str, ...]) -> Law
         raise ShapeError(
             f"{name} must be a function of ({', '.join(arguments)}), and may also name t and parameters, got {signature}: {problem}."
         ) from None
-    return Law(name, function, wants)
+    return UserFunction(name, function, wants)
 
 
-def wanted(name: str, function: Callable, arguments: tuple[str, ...]) -> Law:
+def wanted(name: str, function: Callable, arguments: tuple[str, ...]) -> UserFunction:
     """The same of a function that must be there."""
-    found = law(name, function, arguments)
+    found = user_function(name, function, arguments)
     if found is None:
         raise ShapeError(f"{name} must be a function of ({', '.join(arguments)}), got None.")
     return found

@@ -26,8 +26,8 @@ from bismut.host import evaluate
 from bismut.mechanics.coefficients import Coefficient, check, coefficients
 from bismut.mechanics.dependence import depends
 from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Slopes, Uniform
+from bismut.mechanics.function import UserFunction, user_function
 from bismut.mechanics.kicks import rows
-from bismut.mechanics.law import Law, law
 from bismut.mechanics.system import System
 from bismut.precision import cast
 from bismut.tracing import traced
@@ -70,7 +70,7 @@ def _constant(system, q, t, kT, constant):
 class _Own:
     """B(q)/√(2kT), from a function of the user."""
 
-    B: Law
+    B: UserFunction
 
     def __call__(self, system, q, t, kT, constant):
         leaves = jax.tree.leaves(self.B(q, t=t, parameters=system.parameters))
@@ -92,7 +92,7 @@ def _uniform(system: System, rate) -> Friction:
 
 
 def _from_function(system: System, friction: Callable) -> Factors:
-    B = law("friction", friction, ("q",))
+    B = user_function("friction", friction, ("q",))
     assert B is not None
     source = _Own(B)
     one = jnp.ones((), system.dtype)
