@@ -43,12 +43,11 @@ def orbit_temperature(
     if not rate > 0:
         return [replace(not_measured(_LAW, "no noise moves the start"), group=GROUP)]
     apart = int(np.clip(np.ceil(1 / (rate * step)), 5, 2000))
-    common = {"every": apart, "steps": apart}
     seen = jax.jit(jax.vmap(lambda q, p: _sides(system, q, p)))
     result = perform(request(scheme, state, step=step, trajectories=_TRAJECTORIES, seed=seed, every=apart, steps=_BURN * apart), progress=False)
     looks = []
     while len(looks) < _LOOKS and (len(looks) < 2 or time.monotonic() - begun < budget):
-        result = perform(request(scheme, continue_from=result, **common), progress=False)
+        result = perform(request(scheme, continue_from=result, every=apart, steps=apart), progress=False)
         assert result.final is not None
         looks.append([np.asarray(side) for side in seen(result.final.q, result.final.p)])
     steep, curved = (np.stack([look[side] for look in looks]) for side in (0, 1))
