@@ -25,7 +25,8 @@ class Part(NamedTuple):
     body    numbers of the bodies (n,), SPACE for what does not move; without it one thing in each body
     at      where in the body, (3,) or (n, 3)
     turn    how it is turned in the body, (3, 3) or (n, 3, 3)
-    colour  one that stays, "#rrggbb"; without it the page colours it by body, energy or speed
+    colour  one that stays, "#rrggbb" or a name of the palette, such as ink, soft or ochre, which is legible on any ground; without it the page
+            colours it by body, energy or speed
     """
 
     kind: str
@@ -43,7 +44,7 @@ class Line(NamedTuple):
     second: Any
     first_at: Any = (0.0, 0.0, 0.0)
     second_at: Any = (0.0, 0.0, 0.0)
-    colour: str = "#8a8f98"
+    colour: str = "soft"
 
 
 class Drawing(NamedTuple):

@@ -4,6 +4,7 @@ import json
 import tomllib
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray
@@ -67,13 +68,12 @@ def test_all_that_can_be_typed_can_be_written(bismut):
     assert energy["time"].values[0] == 2.0
     assert np.allclose(energy[:, 0], [0.5 * (0.5**2 + k**2 * 1.5**2) for k in (1, 2)])
     assert statistics["final"]["q0"].dims[:2] == ("frequency", "trajectory")
-    assert set(json.loads(bismut("plot", "a", "--list", "--json").stdout)) >= {"energy", "energy-sweep", "time_average_energy-sweep", "spread-2"}
+    assert set(json.loads(bismut("plot", "a", "--list", "--json").stdout)) >= {"energy", "energy-sweep", "time_average_energy-sweep", "spread"}
     assert labels_of("a", "energy-sweep")["energy-sweep"] == ("frequency", "mean energy ± 2 standard errors")
 
 
 def labels_of(folder: str, *names: str) -> dict[str, tuple[str, str]]:
     """What stands beside the axes of some pictures of a run."""
-    plt = pytest.importorskip("matplotlib.pyplot")
     run, found = read_run(folder), {}
     drawable = pictures(run.statistics, run.provenance["run"], run.provenance["labels"])
     for name in names:
@@ -129,7 +129,6 @@ def test_an_old_run_is_replaced_only_on_request_and_nothing_else_ever(bismut):
 
 
 def test_pictures_of_whatever_was_observed(bismut):
-    pytest.importorskip("matplotlib")
     Path("run.toml").write_text(
         """steps = 12
 trajectories = 5
@@ -173,7 +172,6 @@ average = { kind = "time_average", of = "energy" }
 
 
 def test_orientations_are_drawn_on_the_sphere(bismut):
-    pytest.importorskip("matplotlib")
     found = bismut(
         "run", "free-rigid-body", "--steps", 10, "--trajectories", 2, "--observe", "angular,orientation", "--observe", "paths", "--out", "a"
     )

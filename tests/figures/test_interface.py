@@ -10,8 +10,6 @@ from bismut.figures import Figure, Table, as_text, figure, figures
 from bismut.figures.symplecticity import area
 from bismut.figures.underwater_vehicle import crossings
 
-pytest.importorskip("matplotlib")
-
 WANTED = {
     "ballistic-pendulum",
     "ballistic-transport",

@@ -3,6 +3,8 @@
 import jax
 import numpy as np
 import pytest
+from ase import Atoms
+from ase.io import write
 
 import bismut as bm
 from bismut.errors import BismutError, ShapeError
@@ -55,11 +57,10 @@ def test_momenta_may_be_drawn_instead(tmp_path):
 
 def test_a_frame_of_another_program(tmp_path):
     """Positions, masses and momenta that ASE wrote are those of the start."""
-    ase, io = pytest.importorskip("ase"), pytest.importorskip("ase.io")
-    atoms = ase.Atoms("OH", positions=[[0.1, 0.2, 0.3], [1.0, 2.0, 3.0]], cell=[5, 6, 7], pbc=True)
+    atoms = Atoms("OH", positions=[[0.1, 0.2, 0.3], [1.0, 2.0, 3.0]], cell=[5, 6, 7], pbc=True)
     atoms.set_momenta([[1.0, 0.0, 2.0], [0.5, 0.25, -1.0]])
     atoms.set_array("masses", atoms.get_masses())
-    io.write(tmp_path / "a.extxyz", [atoms])
+    write(tmp_path / "a.extxyz", [atoms])
     scheme = bm.Verlet(bm.mechanical(bm.Euclidean(3) ** 2, mass=atoms.get_masses()[:, None]))
     start = bm.import_state(scheme, tmp_path / "a.extxyz")
     assert np.allclose(start.q, atoms.positions, atol=1e-8)

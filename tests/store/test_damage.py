@@ -5,6 +5,8 @@ import random
 
 import numpy as np
 import pytest
+import xarray
+import zarr
 
 import bismut as bm
 from bismut.errors import StoreError
@@ -118,8 +120,6 @@ def test_damage_that_comes_after_opening_is_noticed_when_numbers_are_read(run):
 
 def test_plain_xarray_opens_what_was_written_and_notices_altered_chunks(run):
     """Any reader of Zarr 3 finds the same numbers; its codec knows the checksum of a chunk. That a chunk is missing only `load` can know."""
-    xarray = pytest.importorskip("xarray")
-    zarr = pytest.importorskip("zarr")
     ours, theirs = bm.load(run), xarray.open_datatree(run / "statistics", engine="zarr", consolidated=False)
     for name in ("mean", "count", "seen", "mode", "one", "none", "time"):
         assert ours["zeta"][name].dtype == theirs["zeta"][name].dtype

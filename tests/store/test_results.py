@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import jax.numpy as jnp
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray
@@ -48,7 +49,6 @@ def test_a_sweep_comes_back_with_its_failures(tmp_path):
 
 def test_portraits_pair_each_position_with_its_own_momentum():
     """Whatever the order of the arrays: with p = 10 q every point of every panel lies on that line."""
-    plt = pytest.importorskip("matplotlib.pyplot")
     q = {"q0": np.arange(4.0)[:, None], "q1": np.arange(4.0)[:, None] + 100}
     arrays = {"q1": q["q1"], "p0": 10 * q["q0"], "q0": q["q0"], "p1": 10 * q["q1"]}
     data = xarray.Dataset({name: (("trajectory", f"{name}_0"), values) for name, values in arrays.items()})

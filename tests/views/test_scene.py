@@ -12,6 +12,7 @@ import bismut as bm
 from bismut.drawing import SPACE, Drawing, Line, Part, about_third, semi_axes, towards
 from bismut.errors import BismutError
 from bismut.gallery import entries, entry
+from bismut.views.motion import Motion
 from bismut.views.scene import Panel, Scene, quaternions
 from bismut.views.usual import usual
 
@@ -71,7 +72,9 @@ def test_every_system_of_the_gallery_has_its_picture(name):
     system = one.system()
     points = [system.space.random(jax.random.key(seed)) for seed in range(3)]
     q = jax.tree.map(lambda *frames: np.stack(frames), *points)
-    drawing = (one.picture or usual)(system, q)
+    p = np.random.default_rng(1).normal(size=(3, system.space.dim if not system.reduced else 3))
+    motion = Motion(name, np.arange(3.0), q, p, system)
+    drawing = (one.picture or usual)(system, motion.seen)
     data = Scene(name, np.arange(3.0), [Panel("one", drawing, {})]).data()
     assert data["panels"][0]["parts"]
     moved = np.abs(np.diff(np.asarray(drawing.x, float), axis=0)).max() + (0 if drawing.R is None else np.abs(np.diff(drawing.R, axis=0)).max())

@@ -15,6 +15,7 @@ def figure(
     ] = "",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="folder for picture, data and caption")] = Path("output"),
     form: Annotated[str, typer.Option("--format", metavar="NAME", help="png, pdf or svg")] = "png",
+    dark: Annotated[bool, typer.Option("--dark", help="on a dark ground, for screens and slides")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="smaller experiments, in seconds instead of minutes")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="table, caption and files as JSON; without NAME the titles")] = False,
 ) -> None:
@@ -42,15 +43,15 @@ def figure(
     check_installed()
     wanted = list(figures().values()) if name == "all" else [chosen(name)]
     if as_json:
-        print_json([_told(one, out, form, quick) for one in wanted])
+        print_json([_told(one, out, form, quick, dark) for one in wanted])
     for one in () if as_json else wanted:
-        _draw(one, out, form, quick)
+        _draw(one, out, form, quick, dark)
 
 
-def _told(one: Any, out: Path, form: str, quick: bool) -> dict[str, Any]:
+def _told(one: Any, out: Path, form: str, quick: bool, dark: bool) -> dict[str, Any]:
     clock = time.perf_counter()
     data = one.run(quick, lambda text: None)
-    files = one.save(data, out, form)
+    files = one.save(data, out, form, dark)
     table = one.table(data)
     return {
         "name": one.name,
@@ -62,7 +63,7 @@ def _told(one: Any, out: Path, form: str, quick: bool) -> dict[str, Any]:
     }
 
 
-def _draw(one: Any, out: Path, form: str, quick: bool) -> None:
+def _draw(one: Any, out: Path, form: str, quick: bool, dark: bool) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -70,7 +71,7 @@ def _draw(one: Any, out: Path, form: str, quick: bool) -> None:
     console, clock = Console(), time.perf_counter()
     with Console(stderr=True).status(f"{one.name}: starting") as status:
         data = one.run(quick, lambda text: status.update(f"{one.name}: {text}"))
-        files = one.save(data, out, form)
+        files = one.save(data, out, form, dark)
     found = one.table(data)
     table = Table(title=found.title, title_justify="left", box=box.SIMPLE_HEAD)
     for index, column in enumerate(found.columns):

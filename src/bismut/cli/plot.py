@@ -13,6 +13,7 @@ def plot(
     what: Annotated[list[str] | None, typer.Argument(metavar="[PICTURE]...", help="names of pictures; all of them without a name")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder for the pictures [RUN/pictures]")] = None,
     form: Annotated[str, typer.Option("--format", metavar="NAME", help="png, pdf or svg")] = "png",
+    dark: Annotated[bool, typer.Option("--dark", help="on a dark ground, for screens and slides")] = False,
     only_list: Annotated[bool, typer.Option("--list", help="say what can be drawn, and draw nothing")] = False,
     animated: Annotated[bool, typer.Option("--animate", help="an animation of the kept trajectories instead; --format gif or mp4")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="names and files as JSON")] = False,
@@ -29,7 +30,7 @@ def plot(
     from functools import partial
 
     from bismut.errors import BismutError, nearest
-    from bismut.figures.certificate import fill
+    from bismut.figures.certificate import fill, size_of
     from bismut.figures.runs import Picture, pictures, save_picture
     from bismut.figures.style import check_installed
     from bismut.store import read_run
@@ -40,7 +41,7 @@ def plot(
 
         check_installed()
         kind = "gif" if form == "png" else form
-        file = animate(view(run, frames=100).scene, (out or run / "pictures") / f"paths.{kind}")
+        file = animate(view(run, frames=100).scene, (out or run / "pictures") / f"paths.{kind}", dark=dark)
         print_json({"paths": file}) if as_json else print(f"{'paths':24} {file}")
         return
     found = read_run(run)
@@ -49,7 +50,7 @@ def plot(
     known = pictures(found.statistics, found.provenance["run"], found.provenance.get("labels", {}))
     if found.certificate is not None:
         report = found.certificate
-        known["certificate"] = Picture(report.headline, partial(fill, report=report), (13.0, 9.5))
+        known["certificate"] = Picture(report.headline, partial(fill, report=report), size_of(report))
     if only_list:
         if as_json:
             print_json({name: picture.title for name, picture in known.items()})
@@ -60,7 +61,13 @@ def plot(
         if name not in known:
             raise BismutError(f"This run has no picture {name!r}. {nearest(name, known)}")
     check_installed()
-    files = {name: save_picture(known[name], name, out or run / "pictures", form) for name in what or known}
+    files = {
+        name: save_picture(known[name], name, out or run / "pictures", form, dark)
+        for name in what or [name for name, picture in known.items() if picture.usual]
+    }
+    left = 0 if what else len(known) - len(files)
+    if left:
+        print(f"bismut: {left} more pictures of single values of the sweep are drawn when named; --list shows them.", file=sys.stderr)
     if as_json:
         print_json(files)
     for name, file in {} if as_json else files.items():

@@ -30,6 +30,7 @@ def verify(
     tolerance: Annotated[float, typer.Option(metavar="X", help="how far temperatures may be off, relative")] = 0.02,
     quick: Annotated[bool, typer.Option("--quick", help="structure and consistency alone: no orders, no engines, no sampling")] = False,
     picture: Annotated[Path | None, typer.Option("--figure", metavar="FILE", help="draw the report on one page")] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="draw it on a dark ground")] = False,
     everything: Annotated[bool, typer.Option("--all", help=f"the whole gallery; writes {PAGE}")] = False,
     own: Annotated[bool, typer.Option("--own", help="with --all: each system with its own scheme alone")] = False,
     resume: Annotated[bool, typer.Option("--resume", help=f"with --all: take up what was interrupted, from {REPORTS}")] = False,
@@ -77,7 +78,7 @@ def verify(
     settings = {"order": not quick, "budget": 0.0 if quick else budget, "tolerance": tolerance}
     report = measure(ready.scheme, ready.start, step=float(ready.document["step"]), seed=int(ready.document["seed"]), **settings)
     if picture is not None:
-        report.figure(picture)
+        report.figure(picture, dark=dark)
     _show(report, as_json)
     raise typer.Exit(report.exit_code)
 

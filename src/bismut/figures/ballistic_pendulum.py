@@ -14,7 +14,7 @@ import numpy as np
 from bismut.actions import VariationalEuler
 from bismut.ensembles import kinetic_energy
 from bismut.figures.figure import Figure, Note, Table
-from bismut.figures.style import look, name_of, survivors
+from bismut.figures.style import colour, look, name_of, survivors
 from bismut.flows import EulerMaruyama, ImplicitEulerMaruyama
 from bismut.gallery import ballistic_pendulum, equilibrium_points
 from bismut.mechanics import System
@@ -81,7 +81,7 @@ def draw(curves: list[Curve]):
     figure, axes = plt.subplots(2, 2, figsize=(11, 8), sharex=True, sharey="row")
     for row, friction in zip(axes, FRICTIONS, strict=True):
         for axis, step in zip(row, STEPS, strict=True):
-            axis.axhline(1.0, color="black", linewidth=1.2, label="correct temperature")
+            axis.axhline(1.0, color=colour("ink"), linewidth=1.2, label="correct temperature")
             for one in curves:
                 if (one.step, one.friction) != (step, friction):
                     continue

@@ -18,7 +18,7 @@ import numpy as np
 from bismut.actions import VariationalEuler
 from bismut.ensembles import trajectory
 from bismut.figures.figure import Figure, Note, Table
-from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, survivors
+from bismut.figures.style import colour, palette, survivors
 from bismut.flows import Langevin
 from bismut.gallery import ballistic_pendulum
 from bismut.mechanics import Scheme, System, mechanical
@@ -27,8 +27,7 @@ from bismut.store import simulate
 
 SIGMA, FRICTION, TEMPERATURE, STEP, SEED = 0.5, 1.0, 0.5, 0.1, 3
 DEPTHS = (0.0, 0.2, 1.0)
-COLOURS = {"flat": BLACK, "0.2": BLUE, "1": VERMILION, "bath": GREEN}
-FLIGHTS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE)
+COLOURS = {"flat": "ink", "0.2": "blue", "1": "vermilion", "bath": "sage"}
 
 
 @dataclass(frozen=True)
@@ -85,16 +84,16 @@ def draw(found: list[Transport]):
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5.4))
-    for one, colour, dash in zip(found, COLOURS.values(), ("-", "-", "-", "--"), strict=True):
-        left.loglog(one.times[1:], one.square[1:], color=colour, linestyle=dash, label=one.label)
+    for one, name, dash in zip(found, COLOURS.values(), ("-", "-", "-", "--"), strict=True):
+        left.loglog(one.times[1:], one.square[1:], color=colour(name), linestyle=dash, label=one.label)
     t = found[0].times[1:]
-    left.loglog(t, TEMPERATURE * t**2 / (1 + SIGMA), color="0.5", linestyle=":", linewidth=2.5, label="kT t²/(1 + σ)")
+    left.loglog(t, TEMPERATURE * t**2 / (1 + SIGMA), color=colour("soft"), linestyle=":", linewidth=2.5, label="kT t²/(1 + σ)")
     left.set_xlabel("time t")
     left.set_ylabel("mean-squared displacement ⟨x²⟩ (radians²)")
     left.set_title("spreading")
     left.legend(loc="upper left")
-    for path, colour in zip(found[1].paths, FLIGHTS, strict=True):
-        right.plot(np.linspace(0, 1000, path.size), path / (2 * np.pi), color=colour, linewidth=1.2)
+    for path, shade in zip(found[1].paths, palette().series, strict=False):
+        right.plot(np.linspace(0, 1000, path.size), path / (2 * np.pi), color=shade, linewidth=1.2)
     right.set_xlabel("time t")
     right.set_ylabel("place x / 2π (wells)")
     right.set_title("five disks on the wavy floor, a = 0.2")

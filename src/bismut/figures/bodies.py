@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bismut.figures.style import BLUE, VERMILION
+from bismut.figures.style import colour
 
 
 def draw_bodies(axis, x: np.ndarray, R: np.ndarray, inertia, size: float = 0.8) -> None:
@@ -19,13 +19,13 @@ def draw_bodies(axis, x: np.ndarray, R: np.ndarray, inertia, size: float = 0.8) 
     light = LightSource(azdeg=225, altdeg=45)
     for place, turn in zip(x, R, strict=True):
         points = place + (surface * semi) @ turn.T
-        colour = np.where((surface[..., 2:] > 0), to_rgb(VERMILION), to_rgb(BLUE))
+        halves = np.where((surface[..., 2:] > 0), to_rgb(colour("vermilion")), to_rgb(colour("blue")))
         shade = light.shade_normals(surface / semi @ turn.T / np.linalg.norm(surface / semi, axis=-1, keepdims=True))
         axis.plot_surface(
-            *np.moveaxis(points, -1, 0), facecolors=np.clip(colour * (0.8 + 0.4 * shade[..., None]), 0, 1), rstride=1, cstride=1, linewidth=0
+            *np.moveaxis(points, -1, 0), facecolors=np.clip(halves * (0.8 + 0.4 * shade[..., None]), 0, 1), rstride=1, cstride=1, linewidth=0
         )
         tip = place + 1.6 * semi[2] * turn[:, 2]
-        axis.plot(*np.stack([place, tip], -1), color="black", linewidth=1.2)
+        axis.plot(*np.stack([place, tip], -1), color=colour("ink"), linewidth=1.2)
     reach = np.abs(x - x.mean(0)).max() + 0.3
     for centre, limits in zip(x.mean(0), (axis.set_xlim, axis.set_ylim, axis.set_zlim), strict=True):
         limits(centre - reach, centre + reach)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bismut.actions import Midpoint, VariationalEuler, Verlet
 from bismut.figures.figure import Figure, Note, Table
-from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, VERMILION
+from bismut.figures.style import colour
 from bismut.findings.order import convergence
 from bismut.flows import EulerMaruyama, RungeKutta4
 from bismut.gallery.heavy_top import heavy_top
@@ -25,11 +25,11 @@ from bismut.mechanics import State, System
 from bismut.spaces import SO3
 
 METHODS = {
-    "variational Euler": (VariationalEuler, BLUE, "o"),
-    "Verlet": (Verlet, GREEN, "s"),
-    "midpoint": (Midpoint, ORANGE, "^"),
-    "Euler–Maruyama": (EulerMaruyama, VERMILION, "v"),
-    "Runge–Kutta 4": (RungeKutta4, BLACK, "D"),
+    "variational Euler": (VariationalEuler, "blue", "o"),
+    "Verlet": (Verlet, "sage", "s"),
+    "midpoint": (Midpoint, "sky", "^"),
+    "Euler–Maruyama": (EulerMaruyama, "vermilion", "v"),
+    "Runge–Kutta 4": (RungeKutta4, "ink", "D"),
 }
 TIME, LEVELS, SEED = 1.0, (8, 16, 32, 64, 128), 5
 
@@ -93,8 +93,8 @@ def draw(lines: list[Line]):
             for line in lines:
                 if (line.system, line.noisy) != (name, noisy):
                     continue
-                _, colour, mark = METHODS[line.method]
-                axis.loglog(line.steps, line.errors, color=colour, marker=mark, label=f"{line.method}: slope {line.order:.2f}")
+                _, shade, mark = METHODS[line.method]
+                axis.loglog(line.steps, line.errors, color=colour(shade), marker=mark, label=f"{line.method}: slope {line.order:.2f}")
             axis.set_title(f"{name}\n{'one Brownian path for all steps' if noisy else 'without noise'}")
             axis.set_xlabel("step h")
             axis.set_ylabel(f"root mean square error of (q, p) at t = {TIME:g}")

@@ -52,15 +52,15 @@ class Figure:
     records: Callable[[Any], Table]
     caption: Callable[[Any], str]
 
-    def save(self, data: Any, folder: Path, form: str = "png") -> Files:
-        """Write picture, data (CSV) and caption with table (text) into a folder."""
+    def save(self, data: Any, folder: Path, form: str = "png", dark: bool = False) -> Files:
+        """Write picture, data (CSV) and caption with table (text) into a folder; on paper or in the dark."""
         if form not in FORMATS:
             raise DomainError(f"A figure is written as one of {', '.join(FORMATS)}, got {form!r}.")
         from bismut.figures.style import styled
 
         folder.mkdir(parents=True, exist_ok=True)
         picture, file, words = folder / f"{self.name}.{form}", folder / f"{self.name}.csv", folder / f"{self.name}.txt"
-        with styled() as plt:
+        with styled(dark) as plt:
             drawn = self.draw(data)
             drawn.savefig(picture, dpi=160)
             plt.close(drawn)

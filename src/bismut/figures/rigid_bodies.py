@@ -19,7 +19,7 @@ from bismut.ensembles import energy, momentum
 from bismut.figures.bodies import draw_bodies
 from bismut.figures.figure import Figure, Note, Table
 from bismut.figures.projected import ProjectedEulerMaruyama
-from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILION
+from bismut.figures.style import colour, palette
 from bismut.flows import Langevin
 from bismut.gallery.magnetic_dipoles import magnetic_dipoles, on_a_grid
 from bismut.mechanics import Scheme, State, System
@@ -32,7 +32,7 @@ STEPS = {"BAOAB": 0.02, "EEM": 0.005}
 SHORT = {"BAOAB": "BAOAB", "EEM": "projected E–M"}
 NAMES = {"BAOAB": "Langevin BAOAB", "EEM": "projected Euler–Maruyama"}
 AXES = ("x₁", "x₂", "x₃", "turn about e₁", "turn about e₂", "turn about e₃")
-COLOURS = (BLACK, SKY, GREEN, BLUE, VERMILION, ORANGE)
+COLOURS = ("ink", "sky", "sage", "blue", "vermilion", "ochre")
 
 
 @dataclass(frozen=True)
@@ -135,18 +135,18 @@ def draw(found: list[Bodies]):
     figure = plt.figure(figsize=(13, 10))
     axes = [figure.add_subplot(2, 2, 1), figure.add_subplot(2, 2, 2)]
     for axis, one in zip(axes, found, strict=True):
-        axis.axhline(1.0, color="0.3", linewidth=1, zorder=0)
-        for a, (name, colour) in enumerate(zip(AXES, COLOURS, strict=True)):
-            axis.plot(one.times, one.temperature[:, a], color=colour, label=name, linewidth=1.3, linestyle="--" if a < 3 else "-")
+        axis.axhline(1.0, color=colour("soft"), linewidth=1, zorder=0)
+        for a, (name, shade) in enumerate(zip(AXES, COLOURS, strict=True)):
+            axis.plot(one.times, one.temperature[:, a], color=colour(shade), label=name, linewidth=1.3, linestyle="--" if a < 3 else "-")
         axis.set_title(f"{NAMES[one.method]}, h = {one.step:g}")
         axis.set_xlabel("time t (unit: √(mass · length²/energy))")
         axis.set_ylabel("temperature of each axis / kT")
         axis.set_ylim(0.3, 1.5)
     axes[0].legend(ncols=2, loc="lower right")
     free = figure.add_subplot(2, 2, 3)
-    for one, colour in zip(found, (BLUE, VERMILION), strict=True):
+    for one, shade in zip(found, palette().series, strict=False):
         for values, name, dash in ((one.energy, "energy", "-"), (one.momentum, "momentum", "--"), (one.angular, "angular momentum", ":")):
-            free.semilogy(one.free_times[1:], np.maximum(values[1:], 1e-16), color=colour, linestyle=dash, label=f"{name}, {SHORT[one.method]}")
+            free.semilogy(one.free_times[1:], np.maximum(values[1:], 1e-16), color=shade, linestyle=dash, label=f"{name}, {SHORT[one.method]}")
     free.set_title("without the bath: change since the start")
     free.set_xlabel("time t")
     free.set_ylabel("|change| (energy, momentum in reduced units)")

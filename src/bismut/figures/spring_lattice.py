@@ -20,7 +20,7 @@ import numpy as np
 
 from bismut.actions import VariationalEuler
 from bismut.figures.figure import Figure, Note, Table
-from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, name_of
+from bismut.figures.style import colour, name_of
 from bismut.flows import RungeKutta4, flow
 from bismut.gallery.spring_lattice import random_start, spring_lattice
 from bismut.mechanics import Scheme, State
@@ -28,7 +28,7 @@ from bismut.mechanics import Scheme, State
 METHODS = {"VI1": VariationalEuler, "RK4": RungeKutta4}
 KINETIC, SEED = 0.015, 0
 TIMES = (20.0, 200.0, 2000.0)  # where the table reads
-COLOURS = (BLACK, BLUE, ORANGE, GREEN)
+COLOURS = ("ink", "blue", "vermilion", "sage")
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ def draw(curves: list[Curve]):
     figure, axes = plt.subplots(1, 2, figsize=(12, 5.2), sharex=True, sharey=True)
     steps = sorted({one.step for one in curves}, reverse=True)
     for one in curves:
-        axis, colour = axes[0 if one.method == "VI1" else 1], COLOURS[steps.index(one.step)]
-        axis.semilogx(one.times, one.node, color=colour, label=f"h = {one.step:g}")
+        axis, shade = axes[0 if one.method == "VI1" else 1], colour(COLOURS[steps.index(one.step)])
+        axis.semilogx(one.times, one.node, color=shade, label=f"h = {one.step:g}")
         if one.method == "VI1":
             label = "momenta as carried" if one.step == steps[-1] else None
-            axis.semilogx(one.times, one.carried, color=colour, linestyle=":", linewidth=1.2, label=label)
+            axis.semilogx(one.times, one.carried, color=shade, linestyle=":", linewidth=1.2, label=label)
     for axis, method in zip(axes, METHODS, strict=True):
         axis.set_title(name_of(method))
         axis.set_xlabel("time t (unit: √(mass/stiffness))")

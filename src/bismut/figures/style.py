@@ -1,29 +1,20 @@
-"""How our pictures look: Okabe and Ito's colours, which remain apart for every kind of colour vision, and fonts that stay readable when halved."""
+"""How our pictures look: colours of `bismut/palette.py`, on paper or in the dark, and fonts that stay readable when halved."""
 
 from contextlib import contextmanager
 from typing import Any
 
 from bismut.errors import BismutError
+from bismut.palette import DARK, LIGHT, Palette
 
-BLACK, BLUE, VERMILION, GREEN, ORANGE, SKY, PURPLE, YELLOW = (
-    "#000000",
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#E69F00",
-    "#56B4E9",
-    "#CC79A7",
-    "#F0E442",
-)
-# One colour and one dash for each method in every figure.
+# A name, a colour and a dash for each method in every figure.
 METHODS = {
-    "SVI": ("variational (SVI)", BLUE, "-"),
-    "VI1": ("variational Euler", BLUE, "-"),
-    "Verlet": ("Verlet", SKY, "-"),
-    "BAOAB": ("Langevin BAOAB (bismut)", BLUE, "-"),
-    "EEM": ("explicit Euler–Maruyama", VERMILION, "--"),
-    "IEM": ("implicit Euler–Maruyama", GREEN, "-."),
-    "RK4": ("Runge–Kutta 4", VERMILION, "--"),
+    "SVI": ("variational (SVI)", "blue", "-"),
+    "VI1": ("variational Euler", "blue", "-"),
+    "Verlet": ("Verlet", "sky", "-"),
+    "BAOAB": ("Langevin BAOAB (bismut)", "blue", "-"),
+    "EEM": ("explicit Euler–Maruyama", "vermilion", "--"),
+    "IEM": ("implicit Euler–Maruyama", "sage", "-."),
+    "RK4": ("Runge–Kutta 4", "vermilion", "--"),
 }
 
 _SETTINGS: dict[Any, Any] = {
@@ -33,11 +24,17 @@ _SETTINGS: dict[Any, Any] = {
     "xtick.labelsize": 11,
     "ytick.labelsize": 11,
     "legend.fontsize": 10.5,
-    "legend.framealpha": 0.9,
+    "legend.framealpha": 0.85,
+    "legend.handlelength": 3.2,  # a dash is to be recognised
     "figure.titlesize": 15,
     "axes.grid": True,
-    "grid.alpha": 0.25,
+    "grid.alpha": 1.0,
+    "grid.linewidth": 0.7,
     "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.formatter.limits": (-4, 5),
+    "axes.formatter.use_mathtext": True,
     "lines.linewidth": 1.7,
     "figure.constrained_layout.use": True,
     "svg.hashsalt": "bismut",
@@ -56,16 +53,45 @@ def check_installed() -> None:
 
 
 @contextmanager
-def styled():
-    """matplotlib.pyplot with our settings and a backend that needs no screen."""
+def styled(dark: bool = False):
+    """matplotlib.pyplot with our settings, on paper or in the dark, and a backend that needs no screen."""
     check_installed()
     import matplotlib
 
-    with matplotlib.rc_context(_SETTINGS):
+    with matplotlib.rc_context(_SETTINGS | _coloured(DARK if dark else LIGHT)):
         matplotlib.use("agg", force=True)
         import matplotlib.pyplot as plt
 
         yield plt
+
+
+def _coloured(chosen: Palette) -> dict[Any, Any]:
+    from cycler import cycler
+
+    grounds = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
+    inks = ("text.color", "axes.labelcolor", "axes.titlecolor", "xtick.color", "ytick.color")
+    settings = dict.fromkeys(grounds, chosen.ground) | dict.fromkeys(inks, chosen.ink)
+    edges = {"axes.edgecolor": chosen.soft, "legend.edgecolor": chosen.rule, "grid.color": chosen.rule, "hatch.color": chosen.soft}
+    return settings | edges | {"axes.prop_cycle": cycler(color=chosen.series)}
+
+
+def palette() -> Palette:
+    """The colours in force: those whose ground the settings of matplotlib have."""
+    import matplotlib
+
+    return DARK if matplotlib.rcParams["figure.facecolor"] == DARK.ground else LIGHT
+
+
+def colour(name: str) -> str:
+    """A colour of the palette in force, by its name."""
+    return getattr(palette(), name)
+
+
+def scale() -> Any:
+    """The colours of numbers, from low to high, as a colormap."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("bismut", palette().scale)
 
 
 def name_of(method: str) -> str:
@@ -79,5 +105,5 @@ def survivors(failed: int, trajectories: int) -> str:
 
 def look(method: str) -> dict[str, str]:
     """Colour and dash of a method, for `plot`."""
-    _, colour, dash = METHODS[method]
-    return {"color": colour, "linestyle": dash}
+    _, name, dash = METHODS[method]
+    return {"color": colour(name), "linestyle": dash}

@@ -19,7 +19,7 @@ import numpy as np
 
 from bismut.actions import VariationalEuler
 from bismut.figures.figure import Figure, Note, Table
-from bismut.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, name_of
+from bismut.figures.style import colour, name_of, palette
 from bismut.flows import Reduced, RungeKutta4, flow
 from bismut.gallery.underwater_vehicle import casimirs, on_the_section, underwater_vehicle
 from bismut.mechanics import Scheme, State
@@ -30,7 +30,7 @@ FINE, FINE_QUICK = 0.005, 0.01  # steps of the benchmark
 ANGLES, TURNINGS = (0.0, np.pi / 4, np.pi / 2, 3 * np.pi / 4), (-6.0, -2.0, 2.0, 6.0)
 CHAIN = (8, 11)  # the starts at angle π/2 with Π₃ = ∓6: each visits three islands in turn
 DRIFT_TIME = 300.0  # over which energy losses are quoted
-METHOD_COLOURS = {"RK4": VERMILION, "VI1": BLUE}
+METHOD_COLOURS = {"RK4": "vermilion", "VI1": "blue"}
 CHUNK = 2000  # steps that are kept at once
 
 
@@ -169,11 +169,11 @@ def draw(sections: list[Section]):
 
 def _panel(axis, one: Section) -> None:
     """Chaotic starts in grey, every regular one in a colour of its own."""
-    colours = [BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY]
+    colours = palette().series[:6]
     regular = np.flatnonzero(~one.chaotic)
     sea = one.chaotic[one.start]
     size = 1.6 if len(one.start) > 20_000 else 4.0
-    axis.scatter(one.angle[sea], one.turning[sea], s=size, color="0.45", linewidths=0, rasterized=True)
+    axis.scatter(one.angle[sea], one.turning[sea], s=size, color=colour("soft"), linewidths=0, rasterized=True)
     for index, start in enumerate(regular):
         mine = one.start == start
         axis.scatter(one.angle[mine], one.turning[mine], s=1.5 * size, color=colours[index % len(colours)], linewidths=0, rasterized=True)
@@ -184,9 +184,9 @@ def _chains(axis, benchmark: Section, coarse: list[Section]) -> None:
     """The starts of the chain alone, by the coarse step of each method over the benchmark."""
     for one in (*reversed(coarse), benchmark):
         mine = np.isin(one.start, CHAIN)
-        colour = BLACK if one is benchmark else METHOD_COLOURS[one.method]
+        shade = colour("ink" if one is benchmark else METHOD_COLOURS[one.method])
         label = "benchmark" if one is benchmark else f"{name_of(one.method)}, h = {one.step:g}"
-        axis.scatter(one.angle[mine], one.turning[mine], s=1.5 if one is benchmark else 3.0, color=colour, linewidths=0, rasterized=True, label=label)
+        axis.scatter(one.angle[mine], one.turning[mine], s=1.5 if one is benchmark else 3.0, color=shade, linewidths=0, rasterized=True, label=label)
     axis.legend(loc="lower left", markerscale=5)
     axis.set_title("the chain of three islands alone")
 

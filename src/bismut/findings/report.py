@@ -166,11 +166,11 @@ class Report:
             seconds=given.get("seconds"),
         )
 
-    def figure(self, file: str | Path | None = None) -> Any:
-        """One page: defects, orders, drift, temperatures, bias; written to a file if one is given. Needs matplotlib."""
+    def figure(self, file: str | Path | None = None, *, dark: bool = False) -> Any:
+        """One page: defects, orders, drift, temperatures, bias; written to a file if one is given, on paper or in the dark. Needs matplotlib."""
         from importlib import import_module  # pictures live in a room below this one
 
-        return import_module("bismut.figures.certificate").draw(self, file)
+        return import_module("bismut.figures.certificate").draw(self, file, dark)
 
     def short(self) -> list[str]:
         """The verdict in three lines."""

@@ -6,13 +6,13 @@ The disk slides (x) and turns (θ); friction and noise act only on the velocity 
 momenta come to the same temperature. Long ballistic flights occur when the contact point is nearly at rest.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bismut.drawing import Drawing, Part, about_third, in_space
 from bismut.findings.structure import volume_factor
 from bismut.gallery.entry import Entry, Fact, Trial
+from bismut.host import evaluate
 from bismut.mechanics import System, mechanical
 from bismut.spaces import Euclidean
 from bismut.store import simulate
@@ -56,13 +56,13 @@ def _hottest(trial: Trial) -> float:
 
 
 def _volume(trial: Trial) -> float:
-    return float(jax.jit(lambda state: volume_factor(trial.scheme, state, 0.1, jnp.array([0.3])))(trial.state))
+    return float(evaluate(lambda state: volume_factor(trial.scheme, state, 0.1, jnp.array([0.3])), trial.state))
 
 
 def picture(system: System, q) -> Drawing:
     """A disk that slides and turns, with a spot on its rim."""
     q = np.asarray(q)
-    parts = [Part("rod", (0.5, 0.5, 0.08)), Part("ball", 0.09, at=(0.38, 0.0, 0.08), colour="#1a1a1a")]
+    parts = [Part("rod", (0.5, 0.5, 0.08)), Part("ball", 0.09, at=(0.38, 0.0, 0.08), colour="ink")]
     return Drawing(in_space(q[:, None, :1]), about_third(q[:, None, 1]), parts, flat=True)
 
 

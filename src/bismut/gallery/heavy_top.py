@@ -49,7 +49,7 @@ def _broken(trial: Trial) -> float:
 
 def picture(system: System, R) -> Drawing:
     """A top on its tip; two spots on its rim show how it turns, a line where its axis has been."""
-    spots = Part("ball", 0.09, body=[0, 0], at=[[0.62, 0.0, 0.58], [-0.62, 0.0, 0.58]], colour="#1a1a1a")
+    spots = Part("ball", 0.09, body=[0, 0], at=[[0.62, 0.0, 0.58], [-0.62, 0.0, 0.58]], colour="ink")
     top = Part("top", (0.65, 0.65, 1.1))
     post = Part("rod", (0.04, 0.04, 0.6), body=[SPACE], at=(0.0, 0.0, -0.6))
     return Drawing(np.zeros((len(R), 1, 3)), np.asarray(R)[:, None], [top, spots, post], trails=[(0, (0.0, 0.0, 1.1))])

@@ -53,8 +53,8 @@ def picture(system: System, states) -> Drawing:
     """The sphere of directions in the body: the vertical a as it wanders there, and the axis on which the weight sits."""
     a = np.asarray(states[0], float)
     axis = np.asarray(system.parameters["axis"], float)
-    weight = Part("arrow", (0.05, 0.05, 0.6), body=[SPACE], turn=towards(axis), colour="#1a1a1a")
-    ball = Part("ball", 0.96, body=[SPACE], colour="#c9ced6")
+    weight = Part("arrow", (0.05, 0.05, 0.6), body=[SPACE], turn=towards(axis), colour="ink")
+    ball = Part("ball", 0.96, body=[SPACE], colour="rule")
     return Drawing(a[:, None], None, [Part("ball", 0.06), ball, weight], trails=[(0, (0.0, 0.0, 0.0))])
 
 

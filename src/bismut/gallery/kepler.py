@@ -47,7 +47,7 @@ def _period(trial: Trial) -> float:
 
 def picture(system: System, q) -> Drawing:
     """A planet about its sun, and where it has been."""
-    parts = [Part("ball", 0.06), Part("ball", 0.12, body=[SPACE], colour="#e69f00")]
+    parts = [Part("ball", 0.06), Part("ball", 0.12, body=[SPACE], colour="ochre")]
     return Drawing(in_space(np.asarray(q)[:, None]), None, parts, trails=[(0, (0.0, 0.0, 0.0))], flat=True)
 
 

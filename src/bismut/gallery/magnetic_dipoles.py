@@ -76,7 +76,7 @@ def picture(system: System, q) -> Drawing:
     x, R = map(np.asarray, q)
     mass, moments = map(np.asarray, system.momentum((x[0], R[0]), (np.ones_like(x[0]), np.ones_like(x[0]))))  # M v and I w with v = w = (1, 1, 1)
     size = 0.6 * semi_axes(moments, mass[:, 0])
-    return Drawing(x, R, [Part("ellipsoid", size), Part("arrow", np.array([0.2, 0.2, 1.0]) * 1.6 * size[:, 2:], colour="#1a1a1a")])
+    return Drawing(x, R, [Part("ellipsoid", size), Part("arrow", np.array([0.2, 0.2, 1.0]) * 1.6 * size[:, 2:], colour="ink")])
 
 
 ENTRY = Entry(

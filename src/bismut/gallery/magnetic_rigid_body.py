@@ -48,8 +48,8 @@ def _drift(trial: Trial) -> float:
 def picture(system: System, R) -> Drawing:
     """A bar with its two poles, and the pole in whose field it turns."""
     arm, distance = float(system.parameters["arm"]), float(system.parameters["distance"])
-    ends = Part("ball", 0.16 * arm * np.ones(3), body=[0, 0], at=[[0.0, 0.0, arm], [0.0, 0.0, -arm]], colour="#1a1a1a")
-    pole = Part("ball", 0.2 * arm, body=[SPACE], at=(0.0, 0.0, distance), colour="#d55e00")
+    ends = Part("ball", 0.16 * arm * np.ones(3), body=[0, 0], at=[[0.0, 0.0, arm], [0.0, 0.0, -arm]], colour="ink")
+    pole = Part("ball", 0.2 * arm, body=[SPACE], at=(0.0, 0.0, distance), colour="vermilion")
     bar = Part("block", np.array([0.25, 0.12, 1.0]) * arm)
     return Drawing(np.zeros((len(R), 1, 3)), np.asarray(R)[:, None], [bar, ends, pole], trails=[(0, (0.0, 0.0, arm))])
 

@@ -79,7 +79,7 @@ def _angular_momentum(trial: Trial) -> float:
 def picture(system: System, q) -> Drawing:
     """Disks of diameter 1, each with a spot towards its first patch."""
     x, R = np.asarray(q[0]), np.asarray(q[1])
-    parts = [Part("rod", (0.48, 0.48, 0.1)), Part("ball", 0.1, at=(0.4, 0.0, 0.1), colour="#1a1a1a")]
+    parts = [Part("rod", (0.48, 0.48, 0.1)), Part("ball", 0.1, at=(0.4, 0.0, 0.1), colour="ink")]
     return Drawing(in_space(x), about_third(np.arctan2(R[..., 1, 0], R[..., 0, 0])), parts, flat=True)
 
 

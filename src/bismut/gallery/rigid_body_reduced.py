@@ -45,7 +45,7 @@ def picture(system: System, states) -> Drawing:
     """The sphere of momenta in the body: μ upon it, and the line where it has been."""
     mu = np.asarray(states[1], float)
     size = np.linalg.norm(mu[0])
-    ball = Part("ball", 0.97 * size, body=[SPACE], colour="#c9ced6")
+    ball = Part("ball", 0.97 * size, body=[SPACE], colour="rule")
     return Drawing(mu[:, None], None, [Part("ball", 0.05 * size), ball], trails=[(0, (0.0, 0.0, 0.0))])
 
 

@@ -65,7 +65,7 @@ def picture(system: System, q) -> Drawing:
     wheels = np.einsum("fij,ajk,fakl->fail", R, towards(np.eye(3)), about_third(angle))
     places = np.einsum("fij,aj->fai", R, 0.75 * np.eye(3))
     x, turns = np.concatenate([np.zeros((len(R), 1, 3)), places], 1), np.concatenate([R[:, None], wheels], 1)
-    spots = Part("ball", 0.06, body=[1, 2, 3], at=(0.28, 0.0, 0.05), colour="#1a1a1a")
+    spots = Part("ball", 0.06, body=[1, 2, 3], at=(0.28, 0.0, 0.05), colour="ink")
     return Drawing(x, turns, [Part("block", (0.5, 0.4, 0.3), body=[0]), Part("rod", (0.36, 0.36, 0.05), body=[1, 2, 3]), spots])
 
 

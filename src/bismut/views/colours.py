@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bismut.host import evaluate
 from bismut.mechanics import State, System
 from bismut.views.motion import Motion
 
@@ -18,8 +19,11 @@ from bismut.views.motion import Motion
 def colours(motion: Motion, bodies: int) -> dict[str, np.ndarray]:
     """Names and numbers (frames, K); none for a system that is not known."""
     system = motion.system
-    if system is None or not system.has_lagrangian:
+    if system is None:
         return {}
+    if not system.has_lagrangian:  # velocities are not known; the Hamiltonian is
+        energy = np.asarray(jax.jit(jax.vmap(lambda q, p: system.energy(State(q, p))))(motion.q, motion.p))
+        return {"energy": np.repeat(energy[:, None], bodies, 1)}
     velocity, energy = _of_frames(system, motion)
     found: dict[str, np.ndarray] = {}
     p, v = jax.tree.leaves(motion.p), [np.asarray(leaf) for leaf in jax.tree.leaves(velocity)]
@@ -53,10 +57,10 @@ def _rotating(motion: Motion, count: int) -> list[bool]:
 
 
 def _of_frames(system: System, motion: Motion) -> tuple[Any, np.ndarray]:
-    """Velocities and energies of all frames, in one compiled program."""
+    """Velocities and energies of all frames."""
 
     def one(q, p):
         return system.velocity(q, p), system.energy(State(q, p))
 
-    velocity, energy = jax.jit(jax.vmap(one))(motion.q, motion.p)
+    velocity, energy = evaluate(jax.vmap(one), motion.q, motion.p)
     return velocity, np.asarray(energy)

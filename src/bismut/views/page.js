@@ -1,10 +1,11 @@
 "use strict";
 /* A scene of moving bodies. Frames are decoded once; a frame shown is one pass over instances: y = x_b + R_b z for every part, and lines between such points. */
 
-const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#b8a900", "#7a5195"];
-const SCALE = ["#440154", "#414487", "#2a788e", "#22a884", "#7ad151", "#fde725"];
 const GONE = 65535, FRAMES_A_SECOND = 25;
 const element = (id) => document.getElementById(id);
+const PALETTES = JSON.parse(element("palettes").textContent), DARK = window.matchMedia("(prefers-color-scheme: dark)");
+const palette = () => (DARK.matches ? PALETTES.dark : PALETTES.light);
+const paint = (name) => palette()[name] || name;  // a colour is a name of the palette, or itself
 
 async function inflated(text, format) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -25,8 +26,9 @@ async function three() {
   return made.ThreeJsProvider.THREE;
 }
 
-function geometries(THREE) {
-  const turned = (profile, around = 24) => {
+/* `fine`: as round as it should look where there are few bodies. */
+function geometries(THREE, fine) {
+  const turned = (profile, around = fine ? 48 : 24) => {
     const made = new THREE.LatheGeometry(profile.map(([r, z]) => new THREE.Vector2(r, z)), around);
     return made.rotateX(Math.PI / 2);
   };
@@ -38,12 +40,13 @@ function geometries(THREE) {
   };
   const plain = () => 1;
   // Halves and a quarter are shaded, so that every turn can be seen.
-  const marked = (x, y, z) => (z > 1e-6 ? 1 : 0.62) * (x > 1e-6 && y > 1e-6 ? 0.8 : 1);
+  const marked = (x, y, z) => (z > 1e-6 ? 1 : 0.7) * (x > 1e-6 && y > 1e-6 ? 0.82 : 1);
   const edged = (points) => points.flatMap((p, i) => (i && i < points.length - 1 ? [p, p] : [p]));
   return {
-    ball: shaded(new THREE.SphereGeometry(1, 20, 14), plain),
-    ellipsoid: shaded(new THREE.SphereGeometry(1, 24, 16).rotateX(Math.PI / 2).toNonIndexed(), plain),
-    rod: shaded(new THREE.CylinderGeometry(1, 1, 2, 20).rotateX(Math.PI / 2), plain),
+    ball: shaded(new THREE.SphereGeometry(1, fine ? 40 : 20, fine ? 28 : 14), plain),
+    ellipsoid: shaded(new THREE.SphereGeometry(1, fine ? 48 : 24, fine ? 32 : 16).rotateX(Math.PI / 2).toNonIndexed(), plain),
+    rod: shaded(new THREE.CylinderGeometry(1, 1, 2, fine ? 64 : 20).rotateX(Math.PI / 2), plain),
+    line: shaded(new THREE.CylinderGeometry(1, 1, 2, 10).rotateX(Math.PI / 2), plain),
     block: shaded(new THREE.BoxGeometry(2, 2, 2), plain),
     arrow: shaded(turned(edged([[0, -1], [0.36, -1], [0.36, 0.4], [1, 0.4], [0, 1]])), plain),
     top: shaded(turned(edged([[0, 0], [0.95, 0.5], [1, 0.58], [0.14, 0.68], [0.1, 1], [0, 1]]), 32), plain),
@@ -76,9 +79,9 @@ class Panel {
     panel.here = new Uint8Array(panel.bodies);
     panel.parts = [];
     for (const part of data.parts) panel.parts.push(await panel.part(part, shapes));
-    panel.extent();
     panel.lines = [];
     for (const line of data.lines) panel.lines.push(await panel.line(line, shapes));
+    panel.extent();
     panel.trails = data.trails.map((trail) => panel.trail(trail, shapes));
     if (data.box) panel.addBox();
     return panel;
@@ -98,14 +101,12 @@ class Panel {
   async part(part, shapes) {
     const rows = new Float32Array(await inflated(part.rows, "deflate"));
     const mesh = this.mesh(shapes[part.kind], part.body.length);
-    if (part.colour) part.body.forEach((_, i) => mesh.setColorAt(i, new this.THREE.Color(part.colour)));
     return { ...part, rows, mesh };
   }
 
   async line(line, shapes) {
     const rows = new Float32Array(await inflated(line.rows, "deflate"));
-    const mesh = this.mesh(shapes.rod, line.first.length);
-    line.first.forEach((_, i) => mesh.setColorAt(i, new this.THREE.Color(line.colour)));
+    const mesh = this.mesh(shapes.line, line.first.length);
     return { ...line, rows, mesh };
   }
 
@@ -118,14 +119,13 @@ class Panel {
       if (body >= 0 && !this.here[body]) break;
       points.push(this.point(body, at, 0, new THREE.Vector3()));
     }
-    const mesh = this.mesh(shapes.rod, Math.max(points.length - 1, 1));
+    const mesh = this.mesh(shapes.line, Math.max(points.length - 1, 1));
     for (let i = 0; i + 1 < points.length; i++) {
       const along = points[i + 1].clone().sub(points[i]), length = along.length(), middle = points[i].clone().addScaledVector(along, 0.5);
       const apart = this.data.box && this.data.box.some((side, a) => side && Math.abs(along.getComponent(a)) > side / 2);
       turn.setFromUnitVectors(up, length > 0 ? along.divideScalar(length) : up);
       size.set(0.5 * this.thickness, 0.5 * this.thickness, length / 2).multiplyScalar(apart ? 0 : 1);
       mesh.setMatrixAt(i, matrix.compose(middle, turn, size));
-      mesh.setColorAt(i, new THREE.Color(PALETTE[1]));
     }
     return { mesh, last: points.length - 1 };
   }
@@ -134,8 +134,9 @@ class Panel {
     const { THREE, data } = this;
     const sides = data.box.map((side, i) => side || Math.max(data.hi[i] - data.lo[i], 1e-3));
     const middle = data.box.map((side, i) => (side ? 0 : (data.hi[i] + data.lo[i]) / 2));
-    const edges = new THREE.LineSegments(new THREE.EdgesGeometry(new THREE.BoxGeometry(...sides)), new THREE.LineBasicMaterial({ color: "#8a8f98" }));
+    const edges = new THREE.LineSegments(new THREE.EdgesGeometry(new THREE.BoxGeometry(...sides)), new THREE.LineBasicMaterial());
     edges.position.set(...middle);
+    this.edges = edges.material;
     this.scene.add(edges);
   }
 
@@ -199,45 +200,65 @@ class Panel {
     for (const trail of this.trails) trail.mesh.count = Math.min(frame, trail.last);
   }
 
+  /* What has a colour that stays, in those of the ground. */
+  paint() {
+    const shade = new this.THREE.Color(), all = (mesh, name) => {
+      shade.set(paint(name));
+      for (let i = 0; i < mesh.instanceColor.count; i++) mesh.setColorAt(i, shade);
+      mesh.instanceColor.needsUpdate = true;
+    };
+    for (const part of this.parts) if (part.colour) all(part.mesh, part.colour);
+    for (const line of this.lines) all(line.mesh, line.colour);
+    for (const trail of this.trails) all(trail.mesh, "vermilion");
+    if (this.edges) this.edges.color.set(paint("soft"));
+    this.stops = palette().scale.map((text) => [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16) / 255));
+  }
+
   colour(frame, name) {
-    const shade = new this.THREE.Color();
+    const shade = new this.THREE.Color(), white = new this.THREE.Color("#ffffff"), series = palette().series;
     for (const part of this.parts) {
       if (part.colour) continue;
       part.body.forEach((body, i) => {
         const number = body < 0 || name === "body" ? null : this.numbers[name][frame * this.bodies + body];
-        shade.set(body < 0 ? "#8a8f98" : number === null ? PALETTE[body % PALETTE.length] : "#000000");
-        if (number !== null) mix(shade, number === GONE ? 0 : number / 65534);
+        shade.set(body < 0 ? paint("soft") : series[body % series.length]);
+        if (!DARK.matches && body >= 0) shade.lerp(white, 0.25);  // on white, shadows would make the colours of lines black
+        if (number !== null) mix(shade, this.stops, number === GONE ? 0 : number / 65534);
         part.mesh.setColorAt(i, shade);
       });
       part.mesh.instanceColor.needsUpdate = true;
     }
   }
 
-  /* What the camera has to see: everything that bodies reach, at all times. */
+  /* What the camera has to see: whatever is drawn, at forty times. */
   extent() {
-    const { data } = this, lo = data.lo.slice(), hi = data.hi.slice();
-    let reach = 0;
-    for (const part of this.parts)
-      part.body.forEach((body, i) => {
-        const r = part.rows.subarray(10 * i, 10 * i + 6), far = Math.hypot(r[3], r[4], r[5]) + Math.max(r[0], r[1], r[2]);
-        if (body >= 0) reach = Math.max(reach, far);
-        else for (let a = 0; a < 3; a++) { lo[a] = Math.min(lo[a], r[3 + a] - r[a]); hi[a] = Math.max(hi[a], r[3 + a] + r[a]); }
-      });
-    for (let a = 0; a < 3; a++) {
-      lo[a] -= reach; hi[a] += reach;
-      if (data.box && data.box[a]) { lo[a] = Math.min(lo[a], -data.box[a] / 2); hi[a] = Math.max(hi[a], data.box[a] / 2); }
+    const { THREE, data } = this, at = new THREE.Vector3(), balls = [], stride = Math.max(1, Math.floor(this.frames / 40));
+    const add = (point, size) => balls.push([point.x, point.y, point.z, size]);
+    for (let frame = 0; frame < this.frames; frame += stride) {
+      this.pose(frame);
+      for (const part of this.parts)
+        part.body.forEach((body, i) => {
+          const r = part.rows.subarray(10 * i, 10 * i + 6);
+          if (body < 0 ? frame === 0 : this.here[body]) add(this.point(body, r, 3, at), Math.max(r[0], r[1], r[2]));
+        });
+      for (const line of this.lines)
+        [line.first, line.second].forEach((ends, end) => ends.forEach((body, i) => {
+          if (body < 0 ? frame === 0 : this.here[body]) add(this.point(body, line.rows, 6 * i + 3 * end, at), 0);
+        }));
     }
+    const box = [-1, 1].map((sign) => [0, 1, 2].map((a) => balls.reduce((found, ball) => Math.max(found, sign * ball[a] + ball[3]), -Infinity)));
+    const lo = box[0].map((x) => -x), hi = box[1];
+    if (data.box) data.box.forEach((side, a) => { if (side) { lo[a] = Math.min(lo[a], -side / 2); hi[a] = Math.max(hi[a], side / 2); } });
     this.middle = lo.map((l, a) => (l + hi[a]) / 2);
-    this.radius = Math.max(0.5 * Math.hypot(...lo.map((l, a) => hi[a] - l)), 1e-9);
+    this.half = lo.map((l, a) => (hi[a] - l) / 2);
+    const far = balls.reduce((found, ball) => Math.max(found, Math.hypot(...this.middle.map((m, a) => ball[a] - m)) + ball[3]), 0);
+    this.radius = Math.max(data.box ? Math.hypot(...this.half) : far, 1e-9);
     this.thickness = 0.008 * this.radius;
   }
 }
 
-const STOPS = SCALE.map((text) => [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16) / 255));
-
-function mix(colour, share) {
-  const place = share * (STOPS.length - 1), i = Math.min(Math.floor(place), STOPS.length - 2), f = place - i;
-  const [r, g, b] = [0, 1, 2].map((a) => STOPS[i][a] * (1 - f) + STOPS[i + 1][a] * f);
+function mix(colour, stops, share) {
+  const place = share * (stops.length - 1), i = Math.min(Math.floor(place), stops.length - 2), f = place - i;
+  const [r, g, b] = [0, 1, 2].map((a) => stops[i][a] * (1 - f) + stops[i + 1][a] * f);
   colour.r = r; colour.g = g; colour.b = b;
 }
 
@@ -292,7 +313,7 @@ async function main() {
   const scene = JSON.parse(element("scene").textContent);
   element("scene").textContent = "";
   const THREE = await three();
-  const shapes = geometries(THREE);
+  const shapes = geometries(THREE, Math.max(...scene.panels.map((panel) => panel.bodies)) < 100);
   shapes.mark("ellipsoid");
   const panels = [];
   for (const data of scene.panels) panels.push(await Panel.read(THREE, data, shapes, scene));
@@ -315,7 +336,9 @@ async function main() {
   });
   const orbit = new Orbit(THREE, camera, renderer.domElement, () => { stale = true; });
   const home = () => {
-    const cell = (stage.clientWidth / columns) / (stage.clientHeight / rows), far = (0.85 * radius) / Math.sin((camera.fov * Math.PI) / 360) / Math.min(1, cell);
+    const cell = (stage.clientWidth / columns) / (stage.clientHeight / rows), angle = (camera.fov * Math.PI) / 360;
+    const [wide, high, deep] = [0, 1, 2].map((a) => Math.max(...panels.map((panel) => panel.half[a])));
+    const far = flat ? (1.12 * Math.max(high, wide / cell)) / Math.tan(angle) + deep : (1.04 * radius) / Math.sin(angle) / Math.min(1, cell);
     const from = flat ? [0, -0.02, 1] : [0.62, -0.7, 0.36];
     camera.near = far / 100; camera.far = far * 100;
     orbit.target.set(0, 0, 0);
@@ -324,10 +347,9 @@ async function main() {
   // Every panel is looked at about its own middle, by the same camera.
   panels.forEach((panel) => { panel.scene.position.set(...panel.middle.map((a) => -a)); panel.scene.updateMatrixWorld(true); });
 
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const draw = () => {
     const width = stage.clientWidth, height = stage.clientHeight, w = width / columns, h = height / rows;
-    renderer.setClearColor(dark.matches ? "#14171d" : "#ffffff");
+    renderer.setClearColor(palette().ground);
     renderer.setScissorTest(true);
     camera.aspect = w / h;
     camera.updateProjectionMatrix();
@@ -361,7 +383,7 @@ async function main() {
     box.style.display = range ? "block" : "none";
     if (!range) return;
     box.querySelector("b").textContent = by;
-    box.querySelector("i").style.background = `linear-gradient(90deg, ${SCALE.join(", ")})`;
+    box.querySelector("i").style.background = `linear-gradient(90deg, ${palette().scale.join(", ")})`;
     range.forEach((value, i) => { box.querySelectorAll("em")[i].textContent = Number(value.toPrecision(3)); });
   };
 
@@ -377,9 +399,10 @@ async function main() {
     if (event.key === "ArrowRight") { play(false); show(frame + 1); }
     if (event.key === "ArrowLeft") { play(false); show(frame - 1); }
   });
-  dark.addEventListener("change", () => { stale = true; });
+  DARK.addEventListener("change", () => { panels.forEach((panel) => panel.paint()); legend(); show(frame); });
   new ResizeObserver(size).observe(stage);
 
+  panels.forEach((panel) => panel.paint());
   size(); home(); legend(); show(0);
   const tick = (now) => {
     requestAnimationFrame(tick);

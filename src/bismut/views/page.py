@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from base64 import b64encode
 from functools import cache
 from html import escape
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bismut.errors import BismutError
+from bismut.palette import DARK, LIGHT, Palette
 from bismut.views.scene import Scene
 
 
@@ -27,13 +29,22 @@ def page(scene: Scene) -> str:
         "TITLE": escape(scene.title),
         "LICENCE": licence,
         "LIBRARY": library,
+        "LIGHT": _variables(LIGHT),
+        "DARK": _variables(DARK),
+        "PALETTES": _inline({"light": _colours(LIGHT), "dark": _colours(DARK)}),
         "SCENE": _inline(scene.data()),
         "SCRIPT": (here / "page.js").read_text(encoding="utf-8"),
     }
     text = (here / "page.html").read_text(encoding="utf-8")
-    for name, part in parts.items():
-        text = text.replace(f"@{name}@", part, 1)
-    return text
+    return re.sub("@([A-Z]+)@", lambda place: parts[place[1]], text)  # in one pass, so that a title may say @SCENE@
+
+
+def _colours(palette: Palette) -> dict[str, Any]:
+    return palette._asdict() | {"series": palette.series[:6]}  # ink is for marks on bodies
+
+
+def _variables(palette: Palette) -> str:
+    return " ".join(f"--{name}: {value};" for name, value in palette._asdict().items() if isinstance(value, str))
 
 
 def _inline(data: Any) -> str:

@@ -8,6 +8,7 @@ so that a pose is 14 bytes, right to 10⁻⁵ of the scene: 1000 bodies × 200 f
 
 from __future__ import annotations
 
+import re
 import zlib
 from base64 import b64encode
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ import numpy as np
 
 from bismut.drawing import KINDS, SPACE, Drawing, Line, Part
 from bismut.errors import DomainError, ShapeError
+from bismut.palette import NAMES
 
 _MOST = 65534
 
@@ -84,6 +86,9 @@ def _check(drawing: Drawing, frames: int) -> None:
     for part in drawing.parts:
         if part.kind not in KINDS:
             raise DomainError(f"A part is one of {', '.join(KINDS)}, got {part.kind!r}.")
+    for colour in [part.colour for part in drawing.parts if part.colour is not None] + [line.colour for line in drawing.lines]:
+        if not re.fullmatch("#[0-9a-fA-F]{6}", colour) and colour not in NAMES:
+            raise DomainError(f"A colour is #rrggbb or one of {', '.join(NAMES)}, got {colour!r}.")
     named = [np.ravel(part.body) for part in drawing.parts if part.body is not None]
     named += [np.ravel(end) for line in drawing.lines for end in (line.first, line.second)]
     for bodies in named:

@@ -20,20 +20,21 @@ from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.terms import Terms
 from bismut.mechanics.kinetic import Quadratic
 
-_ARROW = "#1a1a1a"
+_ARROW = "ink"
 
 
 def usual(system: System | None, q: Any, shapes: Body | None = None) -> Drawing:
     """The drawing of a trajectory q, time along the first axis of each of its arrays. `shapes` are the point clouds that the bodies are made of."""
     x, R = _places(jax.tree.leaves(q))
     flat = x is not None and x.shape[-1] < 3
+    trails = [(0, (0.0, 0.0, 0.0))] if x is not None and x.shape[1] == 1 and x.shape[-1] > 1 else []  # alone, only its path shows where it goes
     if x is None:
         x = np.zeros((*R.shape[:2], 3))
     x = in_space(x)
     terms = list(pair_terms(system))
     box = next((term.box for term in terms if term.box is not None), None)
     parts = _clouds(shapes, x.shape[1]) if shapes is not None else _bodies(system, terms, x, R)
-    return Drawing(x, R, [*parts, *_dipoles(terms, x, R, parts)], list(_springs(terms)), box=_sides(box), flat=flat)
+    return Drawing(x, R, [*parts, *_dipoles(terms, x, R, parts)], list(_springs(terms)), trails, _sides(box), flat)
 
 
 def _places(leaves: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:

@@ -9,19 +9,17 @@ import numpy as np
 
 from bismut.drawing import Drawing
 from bismut.errors import DomainError
-from bismut.figures.runs.curves import COLOURS
-from bismut.figures.style import styled
+from bismut.figures.style import colour, palette, styled
 from bismut.views.scene import Scene
 
 FORMATS = {".gif": "pillow", ".mp4": "ffmpeg"}
-_GREY = "#8a8f98"
 
 
-def animate(scene: Scene, file: Path, frames_a_second: int = 20) -> Path:
+def animate(scene: Scene, file: Path, frames_a_second: int = 20, dark: bool = False) -> Path:
     """Write an animation of a scene, a panel for each trajectory."""
     if file.suffix not in FORMATS:
         raise DomainError(f"An animation is written as one of {', '.join(FORMATS)}, got {file.name!r}.")
-    with styled() as plt:
+    with styled(dark) as plt:
         from matplotlib.animation import FuncAnimation, writers
 
         if not writers.is_available(FORMATS[file.suffix]):
@@ -59,9 +57,9 @@ def _axis(figure: Any, count: int, i: int, drawing: Drawing) -> tuple[Any, Any, 
     if drawing.flat:
         axis.view_init(90, -90)
     x = np.asarray(drawing.x)[0]
-    balls = axis.scatter(*x.T, c=[COLOURS[b % len(COLOURS)] for b in range(len(x))], s=60 if len(x) < 50 else 12, depthshade=False)
-    lines = axis.add_collection3d(Line3DCollection(_segments(drawing, 0), colors=_GREY, linewidths=1.5), autolim=False)
-    arrows = axis.add_collection3d(Line3DCollection(_arrows(drawing, 0), colors="#1a1a1a", linewidths=1.5), autolim=False)
+    balls = axis.scatter(*x.T, c=[palette().series[b % 6] for b in range(len(x))], s=60 if len(x) < 50 else 12, depthshade=False)
+    lines = axis.add_collection3d(Line3DCollection(_segments(drawing, 0), colors=colour("soft"), linewidths=1.5), autolim=False)
+    arrows = axis.add_collection3d(Line3DCollection(_arrows(drawing, 0), colors=colour("ink"), linewidths=1.5), autolim=False)
     return axis, balls, lines, arrows
 
 
