@@ -68,6 +68,7 @@ measure: .venv/test
 
 # Its own environment, with the programs one would use instead; a peer that does not install is named in the table and left out.
 bench: .bench/ready
+	.bench/bin/python -m benchmarks.page
 	.bench/bin/python -m benchmarks
 
 .bench/ready: pyproject.toml constraints.txt benchmarks/requirements.txt

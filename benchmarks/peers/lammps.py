@@ -110,19 +110,19 @@ _DIPOLES_MOVE = [
 
 
 def _running(commands: list[str], steps: int) -> Ready:
-    engine = _engine()
-    engine.commands_list(commands)
-    atoms = engine.get_natoms()
+    one = engine()
+    one.commands_list(commands)
+    atoms = one.get_natoms()
 
     def work() -> float:
-        engine.command(f"run {steps} post no")
+        one.command(f"run {steps} post no")
         return float(atoms) * steps
 
     work()
     return Ready(timed(work), {"atoms": atoms})
 
 
-def _engine():
+def engine():
     mpi = Path(sys.prefix) / "lib" / "libmpi.so.12"
     if mpi.exists():  # the MPI of the wheel `mpich`, which the loader does not find by itself
         ctypes.CDLL(str(mpi), ctypes.RTLD_GLOBAL)

@@ -27,6 +27,7 @@ def executed(notebook: dict[str, Any]) -> dict[str, Any]:
     """The notebook with what its cells print and show."""
     from IPython.core.displayhook import DisplayHook
     from IPython.core.interactiveshell import InteractiveShell
+    from IPython.core.pylabtools import select_figure_formats
     from traitlets.config import Config
 
     class Shown(DisplayHook):
@@ -46,6 +47,7 @@ def executed(notebook: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as home:
         shell = Shell.instance(ipython_dir=home, config=Config({"HistoryManager": {"enabled": False}}))
         shell.enable_matplotlib("inline")
+        select_figure_formats(shell, {"png"}, bbox_inches="tight")  # the backend does it for the first shell of a process only
         cells = [_run(cell, shell) if cell["cell_type"] == "code" else cell for cell in notebook["cells"]]
     Shell.clear_instance()
     numbered = [dict(cell, id=f"cell-{number}") for number, cell in enumerate(cells)]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
-from typing import Any, cast
+from functools import lru_cache, wraps
+from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -18,19 +19,54 @@ from jax.extend.core import ClosedJaxpr, Literal
 from bismut.tracing import traced
 
 Given = list[np.ndarray]
+Method = TypeVar("Method", bound=Callable)
 
 
 def evaluate(function: Callable, *arguments: Any) -> Any:
     """function(*arguments); as JAX does it where something is traced."""
-    arguments = jax.tree.map(jnp.asarray, arguments)
-    if traced(arguments):
-        return function(*arguments)
-    closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
-    if traced(closed.consts):
-        return function(*arguments)
-    with np.errstate(all="ignore"):
-        found = _run(closed, [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)])
-    return jax.tree.unflatten(jax.tree.structure(shapes), [jnp.asarray(x) for x in found])
+    return repeated(function)(*arguments)
+
+
+def repeated(function: Callable) -> Callable:
+    """The function evaluated so, traced once for arguments of the same shapes: for those who ask a few times."""
+    known: dict[Any, tuple[ClosedJaxpr, Any]] = {}
+
+    def call(*arguments: Any) -> Any:
+        if traced(arguments):
+            return function(*jax.tree.map(jnp.asarray, arguments))
+        leaves, structure = jax.tree.flatten(arguments)
+        key = structure, tuple(jax.typeof(leaf) for leaf in leaves)
+        if key not in known:
+            closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+            if traced(closed.consts):
+                return function(*jax.tree.map(jnp.asarray, arguments))
+            known[key] = closed, jax.tree.structure(shapes)
+        closed, structure = known[key]
+        with np.errstate(all="ignore"), jax.ensure_compile_time_eval():  # here and now, also where something else is being traced
+            found = _run(closed, [_known(leaf, aval.dtype) for leaf, aval in zip(leaves, closed.in_avals, strict=True)])
+            return jax.tree.unflatten(structure, jax.device_put(found))  # jnp.asarray would compile
+
+    return call
+
+
+def at_once(method: Method) -> Method:
+    """A method that is evaluated so where its arguments are known, and is what it was where anything is traced."""
+
+    @wraps(method)
+    def call(self, *arguments, **named):
+        arrays = [i for i, argument in enumerate(arguments) if not isinstance(argument, str | int | float | None)]
+        if traced((self, arguments, named)):
+            return method(self, *arguments, **named)
+
+        def function(*given):
+            whole = list(arguments)
+            for i, argument in zip(arrays, given, strict=True):
+                whole[i] = argument
+            return method(self, *whole, **named)
+
+        return evaluate(function, *(arguments[i] for i in arrays))
+
+    return cast(Method, call)
 
 
 def _run(closed: ClosedJaxpr, arguments: list) -> list:
@@ -44,9 +80,9 @@ def _run(closed: ClosedJaxpr, arguments: list) -> list:
     return [read(v) for v in jaxpr.outvars]
 
 
-def _known(value: Any) -> Any:
+def _known(value: Any, dtype: Any = None) -> Any:
     """A constant; what NumPy has no type for, such as a random key, stays JAX's."""
-    return value if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended) else np.asarray(value)
+    return value if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended) else np.asarray(value, dtype)
 
 
 def _outputs(equation, inputs: list) -> list:
@@ -58,9 +94,20 @@ def _outputs(equation, inputs: list) -> list:
     if name in _CONTROL:
         return _CONTROL[name](params, inputs)
     if name in ("each", "pairs"):
-        return _run(jax.make_jaxpr(lambda *x: equation.primitive.impl(*x, **params))(*inputs), inputs)
-    found = equation.primitive.bind(*inputs, **params)
+        shapes = tuple((np.shape(x), np.asarray(x).dtype) for x in inputs)
+        return _run(_expanded(equation.primitive, params["jaxpr"], params["layout"], shapes), inputs)
+    return _by_jax(equation, inputs)
+
+
+def _by_jax(equation, inputs: list) -> list:
+    found = equation.primitive.bind(*inputs, **equation.params)
     return [_known(x) for x in (found if equation.primitive.multiple_results else [found])]
+
+
+@lru_cache(maxsize=64)
+def _expanded(primitive: Any, jaxpr: ClosedJaxpr, layout: Any, shapes: tuple) -> ClosedJaxpr:
+    """A loop over bodies or pairs as operations on arrays; in a loop over steps it is met again and again."""
+    return jax.make_jaxpr(lambda *x: primitive.impl(*x, jaxpr=jaxpr, layout=layout))(*(jax.ShapeDtypeStruct(*shape) for shape in shapes))
 
 
 # Entry by entry: what NumPy calls it, and for which kinds of numbers it does the same.
@@ -83,12 +130,33 @@ _EACH: dict[str, tuple[Callable, str]] = {
     "pow": (np.power, _REAL),
     "rsqrt": (lambda x: (1 / np.sqrt(x)).astype(x.dtype), _REAL),
     "is_finite": (np.isfinite, _REAL),
+    "rem": (np.fmod, _NUMBER),
+    "shift_left": (np.left_shift, "iu"),
+    "shift_right_logical": (np.right_shift, "u"),
+    "shift_right_arithmetic": (np.right_shift, "i"),
+    "clamp": (lambda low, x, high: np.clip(x, low, high), _NUMBER),
     "copy": (np.asarray, _ANY),
     "copy_p": (np.asarray, _ANY),
 }
 
 
 # Arrays: (equation, inputs) ↦ outputs, with what the equation says of shapes.
+
+
+def _bits(equation, inputs: list) -> list:
+    x, dtype = np.ascontiguousarray(inputs[0]), _result(equation).dtype
+    return [x.view(dtype).reshape(np.shape(inputs[0]))] if x.dtype.itemsize == dtype.itemsize else _by_jax(equation, inputs)
+
+
+def _padded(equation, inputs: list) -> list:
+    x, value = inputs
+    config = equation.params["padding_config"]
+    if min([0, *(min(low, high) for low, high, _ in config)]) < 0:
+        return _by_jax(equation, inputs)
+    out = np.full(_result(equation).shape, value, x.dtype)
+    places = zip(config, np.shape(x), strict=True)
+    out[tuple(slice(low, low + max((n - 1) * (inner + 1) + 1, 0), inner + 1) for (low, _, inner), n in places)] = x
+    return [out]
 
 
 def _result(equation) -> Any:
@@ -181,6 +249,8 @@ _MOVING: dict[str, Callable] = {
     "reduce_max": _extreme(np.max, least=True),
     "reduce_min": _extreme(np.min, least=False),
     "optimization_barrier": lambda e, x: x,
+    "bitcast_convert_type": _bits,
+    "pad": _padded,
 }
 
 

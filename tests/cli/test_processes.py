@@ -46,7 +46,12 @@ def test_double_precision_is_set_in_a_fresh_process(process, tmp_path):
 def test_an_interrupted_run_ends_with_130(process, tmp_path):
     """A run of a day is stopped by Ctrl-C soon after it has begun."""
     run = process("run", "oscillator", "--steps", "1000000000", "--every", "1000000", "--trajectories", "2000", "--observe", "energy", "--out", "a")
-    time.sleep(10)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "a" / "manifest.jsonl").exists():
+        assert run.poll() is None, run.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    time.sleep(1)  # steps are being made
     assert run.poll() is None, run.communicate()[1]
     run.send_signal(signal.SIGINT)
     _, problem = run.communicate(timeout=120)

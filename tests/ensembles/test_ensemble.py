@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.host import evaluate
 from tests import systems
 
 RUN = {"step": 0.02, "steps": 10, "seed": 3, "trajectories": 6}
@@ -50,7 +51,7 @@ def test_one_trajectory_of_many(scheme, whole):
 
 
 def test_statistics_are_those_of_the_trajectories(scheme, whole):
-    energies = np.asarray(jax.vmap(scheme.system.energy)(jax.tree.map(jnp.asarray, whole.final)))
+    energies = np.asarray(evaluate(jax.vmap(scheme.system.energy), whole.final))
     last = {kind: float(getattr(whole.energy, kind)[-1]) for kind in ("mean", "std", "stderr", "min", "max", "count")}
     expected = (energies.mean(), energies.std(ddof=1), energies.std(ddof=1) / 6**0.5, energies.min(), energies.max(), 6)
     assert np.allclose(list(last.values()), expected, rtol=1e-12)

@@ -6,12 +6,15 @@ fixed, so a slope is one number, not a chance event; the bands are those that th
 
 import functools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import bismut as bm
 from bismut.errors import DomainError
-from bismut.findings import convergence
+from bismut.findings import convergence, final_states
+from bismut.findings.order import by_xla
 from tests.flows.catalogue import scheme, system
 from tests.systems import random_state
 
@@ -70,3 +73,13 @@ def test_the_order_without_noise(space, name, order, band):
 def test_levels_that_do_not_divide_the_finest_are_refused():
     with pytest.raises(DomainError, match="multiple of every level"):
         slope("plane", "euler left", levels=(16, 30))
+
+
+def test_studies_arrive_where_xla_does():
+    """Three paths of eight steps with a table of increments, by the engine that studies ask and by XLA: to round-off."""
+    made = bm.VariationalEuler(bm.mechanical(bm.Circle(), potential=lambda q: -np.cos(1.0) * q**2, noise=lambda q: (q**3)[None]))
+    start, dW = made.start(0.3, velocity=0.4), 0.1 * np.random.default_rng(1).normal(size=(3, 8, 1))
+    given = made, start, jnp.asarray(0.05), jnp.asarray(dW), jnp.asarray(8)
+    for a, b in zip(jax.tree.leaves(final_states(*given)), jax.tree.leaves(by_xla(*given)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+        assert np.ptp(a) > 1e-3

@@ -7,6 +7,7 @@ import pytest
 
 import bismut as bm
 from bismut.ensembles.task import compilations
+from bismut.host import evaluate
 from tests.systems import separable
 
 T = 0.6
@@ -26,7 +27,7 @@ def test_the_books_balance(splitting):
     scheme = bm.Langevin(system, T, 0.8, splitting)
     start = scheme.start(jnp.array([0.3]), velocity=jnp.array([0.5]), ledger=True)
     run = bm.trajectory(scheme, start, step=0.05, steps=60, seed=2)
-    energy = jax.vmap(system.energy)(run.states, run.times)
+    energy = evaluate(jax.vmap(system.energy), run.states, run.times)
     ledger = run.states.ledger
     assert np.allclose(energy - energy[0], ledger.heat + ledger.work + ledger.error, atol=1e-13)
     assert float(jnp.abs(ledger.heat[-1])) > 0.01
@@ -60,8 +61,8 @@ def test_work_of_forces_and_noises():
     for n in (40, 160, 640):
         scheme = bm.Langevin(system, T, 0.0)
         state = scheme.start(jnp.array([0.3, 0.2]), velocity=jnp.array([0.5, -0.4]), ledger=True)
-        dW = jnp.asarray(fine.reshape(n, 640 // n, 1).sum(1))
-        final = jax.jit(lambda s, w, n=n, scheme=scheme: jax.lax.scan(lambda s, x: (scheme.advance(s, 1 / n, x, 0.0)[0], None), s, w)[0])(state, dW)
+        path = bm.Recorded(fine.reshape(n, 640 // n, 1).sum(1))
+        final = bm.trajectory(scheme, state, step=1 / n, steps=n, every=n, path=path).final
         errors.append(abs(float(final.ledger.error)))
         assert abs(float(final.ledger.work)) > 10 * errors[-1]
     assert errors[2] < errors[0] / 4, errors

@@ -12,6 +12,7 @@ import physical_validation as judge
 import pytest
 
 import bismut as bm
+from bismut.host import evaluate
 from tests.heat.fluid import INERTIA, KT, MASS, fluid, start_point
 
 UNITS = judge.data.UnitData(
@@ -42,7 +43,7 @@ def bodies_at(kT):
     place = x[:, :, None] + np.einsum("tkij,kaj->tkai", R, r)
     turning = np.cross((m / INERTIA)[:, :, None], r)
     speed = (p / MASS[:, None])[:, :, None] + np.einsum("tkij,tkaj->tkai", R, turning)
-    U = np.asarray(jax.jit(jax.vmap(lambda x, R: fluid().potential((x, R))))(x, R))
+    U = np.asarray(evaluate(jax.vmap(lambda x, R: fluid().potential((x, R))), x, R))
     return place.reshape(COUNT, -1, 3), speed.reshape(COUNT, -1, 3), np.repeat(MASS / 4, 4), U
 
 
@@ -61,7 +62,7 @@ def pendulums_at(kT, count=6):
     q, p = result.final.q, result.final.p
     mass = np.linspace(1, 2, count)
     flat = lambda a: np.stack([a, np.zeros_like(a), np.zeros_like(a)], -1)
-    return flat(q), flat(p / mass), mass, np.asarray(jax.vmap(system.potential)(q))
+    return flat(q), flat(p / mass), mass, np.asarray(evaluate(jax.vmap(system.potential), q))
 
 
 def data(kT, place, speed, mass, U, per_molecule, constraints_per_molecule):

@@ -21,18 +21,12 @@ def sampled(system, q, p, values, step):
     """Mean and standard error of values of q over trajectories that begin in equilibrium and the steps after a few, and the acceptance."""
     scheme = bm.Langevin(system, KT, rate=1.0, splitting=bm.Metropolised())
     starts = scheme.start(q, momentum=np.sqrt(KT) * p, ledger=True)
-
-    def run(start, key):
-        def one(state, dW):
-            new, _ = scheme.advance(state, step, dW, 0.0)
-            return new, values(new.q)
-
-        dW = jnp.sqrt(step) * jax.random.normal(key, (SETTLING + STEPS, scheme.channels))
-        final, seen = jax.lax.scan(one, start, dW)
-        return seen[SETTLING:].mean(0), final.ledger.accepted / final.ledger.steps
-
-    found, accepted = jax.jit(jax.vmap(run))(starts, jax.random.split(jax.random.key(5), TRAJECTORIES))
-    return np.asarray(found.mean(0)), np.asarray(found.std(0)) / np.sqrt(TRAJECTORIES), float(accepted.mean())
+    observe = {"seen": bm.values(lambda state: values(state.q))}
+    long = {"step": step, "steps": SETTLING + STEPS, "every": 1, "trajectories": TRAJECTORIES, "seed": 5}
+    run = bm.simulate(scheme, starts, observe=observe, progress=False, **long)
+    found = np.asarray(run["seen"].value)[:, 1 + SETTLING :].mean(1)  # (trajectories, looks, values), the first look at the start
+    ledger = run.final.ledger
+    return found.mean(0), found.std(0) / np.sqrt(TRAJECTORIES), float((ledger.accepted / ledger.steps).mean())
 
 
 ANGLES = np.linspace(-np.pi, np.pi, 1000, endpoint=False)

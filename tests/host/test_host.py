@@ -5,7 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bismut.host import evaluate
+import bismut as bm
+from bismut.flows import Variational
+from bismut.host import evaluate, repeated
 from tests.engines.test_primitives import CASES
 
 
@@ -30,3 +32,28 @@ def test_single_precision_stays_single():
     x = np.float32([0.1, 0.2, 0.3])
     found = evaluate(lambda x: (x @ x + x**3, 1 / x, jnp.sum(x) * 2.0, x.astype(jnp.int32)), x)
     assert [leaf.dtype for leaf in found] == [np.float32, np.float32, np.float32, np.int32]
+
+
+COMPILED: list[str] = []
+jax.monitoring.register_event_duration_secs_listener(lambda name, seconds, **_: COMPILED.append(name) if "backend_compile" in name else None)
+
+
+def test_asking_a_system_compiles_nothing():
+    """Energy, momentum and velocity of a known state, and how its step is solved: nobody waits for a compiler."""
+    system = bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 2.5], potential=lambda R: R[2, 2] ** 2, noise=lambda R: R[0, :2])
+    state = bm.State(jax.device_put(np.eye(3)), jax.device_put(np.array([0.3, 0.2, 0.1])))
+    COMPILED.clear()
+    energy, v = system.energy(state), system.velocity(state.q, state.p)
+    assert not Variational(bm.Midpoint(system)).structure().linear
+    assert float(energy) == pytest.approx(0.5 * (0.09 + 0.02 + 0.004) + 1)
+    np.testing.assert_allclose(v, [0.3, 0.1, 0.04], rtol=1e-14)
+    assert not COMPILED
+
+
+def test_a_function_that_is_asked_again_is_traced_once():
+    traces = []
+    square = repeated(lambda x: traces.append(1) or x @ x)
+    assert [float(square(np.full(3, k))) for k in (1.0, 2.0)] == [3.0, 12.0]
+    assert len(traces) == 1
+    assert float(square(np.ones(4))) == 4.0
+    assert len(traces) == 2

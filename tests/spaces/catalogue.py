@@ -13,6 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from bismut.host import repeated
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Torus, scale
 
 RETRACTIONS = ("cayley", "exp")
@@ -42,30 +43,18 @@ def _drawn(test):
     return few(given(seed=st.integers(0, 2**32 - 1))(test))
 
 
-@cache
-def _quick():
-    """Options of XLA that make compilation four times as fast and the code slower, which suits tests; none if this XLA does not know them."""
-    options = {"xla_backend_optimization_level": 0}
-    try:
-        jax.jit(lambda x: x + 1, compiler_options=options)(1.0)
-    except jax.errors.JaxRuntimeError:
-        return {}
-    return options
-
-
 def batched(function):
-    """function over a leading axis, compiled as a loop: a third of the compilation time of `vmap`, and of no concern to the laws."""
-    return jax.jit(lambda *arguments: jax.lax.map(lambda case: function(*case), arguments), compiler_options=_quick())
+    """function over a leading axis, traced once and carried out in NumPy: the laws are about formulas, and need no compiler."""
+    return repeated(jax.vmap(function))
 
 
 GROUP_VERBS = ("multiply", "inverse", "Ad", "Ad_star", "bracket", "ad_star", "project", "random", "flatten", "unflatten")
 
 
 class Verbs:
-    """The verbs of a space over batches, each compiled once and shared by all laws: `on(space).move` is `batched(space.move)`.
+    """The verbs of a space over batches, each traced once and shared by all laws: `on(space).move` is `batched(space.move)`.
 
-    Laws are composed of compiled verbs, not compiled whole: a verb takes 0.1 s to compile, a law made of ten verbs takes seconds. The verbs of
-    the group alone are compiled for one retraction; `test_retraction` shows that they do not depend on it.
+    The verbs of the group alone are traced for one retraction; `test_retraction` shows that they do not depend on it.
     """
 
     def __init__(self, space):
@@ -74,9 +63,9 @@ class Verbs:
     def __getattr__(self, verb):
         plain = self._space.using("cayley")
         shared = verb in GROUP_VERBS and plain != self._space
-        compiled_verb = getattr(on(plain), verb) if shared else batched(getattr(self._space, verb))
-        setattr(self, verb, compiled_verb)
-        return compiled_verb
+        made = getattr(on(plain), verb) if shared else batched(getattr(self._space, verb))
+        setattr(self, verb, made)
+        return made
 
 
 @cache
@@ -85,14 +74,14 @@ def on(space):
 
 
 @cache
-def compiled(function, space):
+def over(function, space):
     """function(space, ...) over batches, for what is not a verb: derivatives."""
     return batched(lambda *arguments: function(space, *arguments))
 
 
 def carried(space, eta, g, zeta):
     """η g + g ζ, the velocity at s = 0 of the curve τ(sη) g τ(sζ); every τ begins with the identity as its slope."""
-    return compiled(_carried, space.using("cayley"))(eta, g, zeta)
+    return over(_carried, space.using("cayley"))(eta, g, zeta)
 
 
 def _carried(space, eta, g, zeta):

@@ -4,7 +4,7 @@ import pytest
 
 from bismut.spaces import SE3, SO3, Euclidean, Space
 
-from .catalogue import assert_close, carried, compiled, directions, largest, law, on, paired, plus, points, times, velocities
+from .catalogue import assert_close, carried, directions, largest, law, on, over, paired, plus, points, times, velocities
 from .test_retraction import derivative_of_tau
 
 
@@ -19,7 +19,7 @@ def test_ends_are_the_derivative_of_subtract(space, seed):
     verb, condition = on(space), (1 + largest(x)) ** 2
     g = verb.tau(x)
     change = verb.dtau_inv(x, plus(verb.Ad(g, e1), times(-1, e0)))
-    assert_close(compiled(derivative_of_tau, space)(x, change), carried(space, times(-1, e0), g, e1), condition)
+    assert_close(over(derivative_of_tau, space)(x, change), carried(space, times(-1, e0), g, e1), condition)
     a0, a1 = verb.ends(q0, verb.move(q0, x), x, a)
     assert_close(paired(a, change), paired(a0, e0) + paired(a1, e1), condition)
 
@@ -29,7 +29,7 @@ def test_closed_form_equals_the_default_of_a_space_that_has_none(space):
     """What `Space.ends` derives from move and subtract alone is what a group says in closed form."""
     (q0,), (v,), (a,) = points(space, 1), velocities(space, 1), directions(space, 1)
     q1 = on(space).move(q0, v)
-    closed, derived = on(space).ends(q0, q1, v, a), compiled(default_ends, space)(q0, q1, v, a)
+    closed, derived = on(space).ends(q0, q1, v, a), over(default_ends, space)(q0, q1, v, a)
     assert_close(closed, derived, condition=(1 + largest(v)) ** 2 * (1 + largest(q0)))
 
 

@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from bismut.host import evaluate
 from bismut.spaces import pair
 
 from .catalogue import BATCH, SPACES, assert_close, directions, law, on, paired, velocities
@@ -29,4 +30,4 @@ def test_unflatten_undoes_flatten(space, seed):
 @law
 def test_flatten_keeps_the_pairing(space, seed):
     v, w = directions(space, seed, count=2)
-    assert_close(jax.vmap(pair)(v, w), paired(on(space).flatten(v), on(space).flatten(w)))
+    assert_close(evaluate(jax.vmap(pair), v, w), paired(on(space).flatten(v), on(space).flatten(w)))

@@ -3,7 +3,7 @@
 import jax
 import pytest
 
-from .catalogue import GROUP_VERBS, SPACES, assert_close, batch_of, carried, compiled, directions, largest, law, on, plus, times, velocities
+from .catalogue import GROUP_VERBS, SPACES, assert_close, batch_of, carried, directions, largest, law, on, over, plus, times, velocities
 
 
 def derivative_of_tau(space, x, y):
@@ -40,7 +40,7 @@ def test_dtau_inv_inverts_the_derivative_of_tau(space, seed):
     """d/dε τ(x + εy) = η τ(x) for y = dτ⁻¹_x η."""
     (x,), (eta,) = velocities(space, seed), directions(space, seed)
     y = on(space).dtau_inv(x, eta)
-    moved = compiled(derivative_of_tau, space)(x, y)
+    moved = over(derivative_of_tau, space)(x, y)
     assert_close(moved, carried(space, eta, on(space).tau(x), batch_of(space.zero())), condition=(1 + largest(x)) ** 2)
 
 

@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from bismut.errors import DomainError
+from bismut.host import evaluate
 from bismut.spaces import SO3
 
 from .catalogue import BATCH, EPS, assert_close, on, paired
@@ -31,10 +32,10 @@ def axes_of_rotation():
 
 
 def euler(axes, angles=None, R=None):
-    """Angles to matrices, or matrices to angles. Not compiled: there are twelve orders, and each would take half a second."""
+    """Angles to matrices, or matrices to angles."""
     if R is None:
-        return jax.vmap(lambda a: SO3().from_euler_angles(a, axes))(angles)
-    return jax.vmap(lambda m: SO3().euler_angles(m, axes))(R)
+        return evaluate(jax.vmap(lambda a: SO3().from_euler_angles(a, axes)), angles)
+    return evaluate(jax.vmap(lambda m: SO3().euler_angles(m, axes)), R)
 
 
 def letters(axes):

@@ -21,7 +21,7 @@ from bismut.programs import Memory, key, split
 
 _ROWS = 2**22  # bytes of steps that are handed over at a time
 
-_LONGEST = 15_000  # operations of a step beyond which XLA, for one trajectory, has its code sooner
+LONGEST = 15_000  # operations of a step beyond which XLA, for one trajectory, has its code sooner
 
 _PROGRAMS = Memory(32)
 
@@ -55,7 +55,7 @@ def follow(scheme: Scheme, state: State, path: Path, number: int, h: float, t0: 
 
 
 def _fresh(dtype) -> Solve:
-    return Solve(jnp.zeros((), dtype), jnp.array(True), jnp.zeros((), int))
+    return Solve(*jax.device_put((np.zeros((), dtype), np.array(True), np.zeros((), int))))
 
 
 def _recorded(rows: Any, every: int, done: int, failed: int) -> tuple[State, Solve]:
@@ -86,5 +86,5 @@ def _program(state: State, numbers: Any, whole: Any, dtype) -> Program | None:
         numbers=shapes(numbers),
         dtype=np.dtype(dtype),
     )
-    engine = choose("auto", task, _LONGEST).engine
+    engine = choose("auto", task, LONGEST).engine
     return engine.compile(task) if engine.name == "native" else None

@@ -104,13 +104,16 @@ def trajectory(
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=1 if traced(trajectory) else trajectory + 1)
     state = one_start(start, path, trajectory, check_start(scheme, start, t0))
     dtype = scheme.system.dtype
+    if not traced((scheme, state, path, trajectory, step, t0)):
+        h, begin = np.asarray(step, dtype), np.asarray(t0, dtype)
+        found = follow(scheme, state, path, int(trajectory), float(h), float(begin), steps // every, every)
+        if found is not None:  # by NumPy, because every jnp operation on arrays of another length is compiled
+            times = begin + h * every * np.arange(steps // every + 1, dtype=dtype)
+            states = jax.tree.map(lambda a, b: np.concatenate([np.asarray(a)[None], b]), state, found.states)
+            times, states, solve, h, failed = jax.device_put((times, states, found.solve, h, np.asarray(found.failed)))
+            return Trajectory(times, states, solve, trajectory, h, failed)
     h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)
     times = begin + h * every * jnp.arange(steps // every + 1)
-    if not traced((scheme, state, path, trajectory, h, begin)):
-        found = follow(scheme, state, path, int(trajectory), float(h), float(begin), steps // every, every)
-        if found is not None:
-            states = jax.tree.map(lambda a, b: jnp.concatenate([jnp.asarray(a)[None], jnp.asarray(b)]), state, found.states)
-            return Trajectory(times, states, jax.tree.map(jnp.asarray, found.solve), trajectory, h, jnp.asarray(found.failed))
     states, solve, failed = _run(scheme, state, path, words(trajectory), h, begin, steps // every, every)
     return Trajectory(times, states, solve, trajectory, h, failed)
 

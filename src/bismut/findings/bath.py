@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.flows import Langevin
+from bismut.host import evaluate
 from bismut.mechanics import Scheme, State, System
 from bismut.mechanics.dependence import depends
 from bismut.mechanics.friction import Friction, Nothing
@@ -94,4 +95,4 @@ def _rate(system: System, friction: Friction, state: State, kT: float) -> float:
 
     # The friction may vanish just there: somewhere about it counts as well.
     away = space.move(state.q, space.unflatten(jnp.linspace(0.1, 0.3, n, dtype=system.dtype)))
-    return float(np.mean([float(jax.jit(trace)(q)) for q in (state.q, away)]))
+    return float(np.mean([float(evaluate(trace, q)) for q in (state.q, away)]))

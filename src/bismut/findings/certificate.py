@@ -153,7 +153,7 @@ def _seen(scheme: Scheme, bath: Bath, final: Any) -> dict[str, np.ndarray]:
         parts = jnp.zeros(len(names), p.dtype).at[which].add(p * v) / np.bincount(which) / bath.kT
         return {"kinetic": 0.5 * whole, "axes": (whole / system.freedom)[None] if system.constraints else parts}
 
-    values = jax.jit(jax.vmap(one))(State(*(jax.tree.map(jnp.asarray, part) for part in (final.q, final.p))))
+    values = evaluate(jax.vmap(one), State(final.q, final.p))
     return {name: np.asarray(value)[None] for name, value in values.items()}
 
 
@@ -185,7 +185,7 @@ def _kept(scheme: Scheme, request: Any, result: Result) -> list[Finding]:
 def _constraints(scheme: Scheme, result: Result) -> Finding:
     system, final = scheme.system, result.final
     assert final is not None
-    off = np.asarray(jax.jit(jax.vmap(system.constraint))(jax.tree.map(jnp.asarray, final.q)))
+    off = np.asarray(evaluate(jax.vmap(system.constraint), final.q))
     size = 1 + max(float(np.nanmax(np.abs(leaf))) for leaf in jax.tree.leaves((final.q, final.p)))
     limit = 1e3 * float(np.finfo(system.dtype).eps) * size**2
     return at_most("constraints", float(np.nanmax(np.abs(off))), limit, True, f"largest |g(q)| after {result.steps_done} steps")

@@ -23,6 +23,7 @@ from bismut.findings.finding import Finding, Verdict, at_most
 from bismut.findings.order import Convergence, slope_of
 from bismut.findings.slopes import slope_finding
 from bismut.flows import EulerMaruyama, ImplicitEulerMaruyama, RungeKutta4
+from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
 from bismut.mechanics.constraint import project
 
@@ -99,4 +100,4 @@ def _spread(scheme: Scheme, state: State, seed: int) -> State:
     shaken = flat * (1 + 0.05 * rng.normal(size=(_TRAJECTORIES, len(flat)))) + 0.01 * np.abs(flat).max() * rng.normal(size=(_TRAJECTORIES, len(flat)))
     p = jax.vmap(space.unflatten)(jnp.asarray(shaken, system.dtype))
     q = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (_TRAJECTORIES, *leaf.shape)), state.q)
-    return State(q, jax.jit(jax.vmap(lambda q, p: project(system, q, p)[0]))(q, p) if system.constraints else p)
+    return State(q, evaluate(jax.vmap(lambda q, p: project(system, q, p)[0]), q, p) if system.constraints else p)

@@ -12,7 +12,7 @@ import numpy as np
 
 from bismut.ensembles import Result, perform, request
 from bismut.findings.finding import Finding, at_most, decided, not_measured
-from bismut.findings.order import FINEST, TRAJECTORIES, final_states, fine_increments
+from bismut.findings.order import TRAJECTORIES, by_xla, fine_increments
 from bismut.flows import kernel
 from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
@@ -29,14 +29,12 @@ def integrity(scheme: Scheme, state: State, *, step: float, seed: int) -> list[F
     run = lambda steps: perform(request(scheme, state, step=step, steps=steps, every=_STEPS, trajectories=TRAJECTORIES, seed=seed), progress=False)
     whole = run(_STEPS)
     mine = whole.provenance.mode
-    # The program that measures orders, so that XLA compiles nothing again.
-    dW = np.zeros((TRAJECTORIES, FINEST, scheme.channels), dtype)
-    dW[:, :_STEPS] = fine_increments(scheme, Wiener(seed, bounded=scheme.bounded), step, _STEPS, TRAJECTORIES)
-    other = final_states(scheme, state, jnp.asarray(step, dtype), jnp.asarray(dW), jnp.asarray(_STEPS))
+    dW = fine_increments(scheme, Wiener(seed, bounded=scheme.bounded), step, _STEPS, TRAJECTORIES)
+    other = by_xla(scheme, state, jnp.asarray(step, dtype), jnp.asarray(dW), jnp.asarray(_STEPS))
     words = f"largest difference of {_STEPS} steps by the {mine} engine and by XLA, relative"
     return [
         at_most("engines agree", _gap(whole.final, other), 1e6 * eps, True, words),
-        _without_compiler(scheme, state, dW[0, :_STEPS], step, other, eps),
+        _without_compiler(scheme, state, dW[0], step, other, eps),
         _cut(scheme, run(_STEPS // 2), whole),
     ]
 

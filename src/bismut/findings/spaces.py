@@ -54,7 +54,7 @@ def _samples(space: Space, seed: int):
     """Random points, and two batches of random velocities."""
     keys = jax.random.split(jax.random.key(seed), _SAMPLES)
     rng = np.random.default_rng(seed)
-    points = jax.jit(jax.vmap(space.random))(keys)
+    points = evaluate(lambda: jax.vmap(space.random)(keys))
     return points, *(jax.vmap(space.unflatten)(jnp.asarray(_SIZE * rng.normal(size=(_SAMPLES, space.dim)))) for _ in range(2))
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bismut.flows import flow
+from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
 from bismut.mechanics.constraint import rate
 from bismut.spaces import Space
@@ -25,14 +26,13 @@ def tangent_map(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) 
     """The derivative of one step in local coordinates, and where the step leads."""
     space, stepper = scheme.space, flow(scheme)
     n = space.dim
-    arrived, _ = stepper.advance(state, h, dW, t)
 
     def step(z):
         moved = State(space.move(state.q, space.unflatten(z[:n])), space.unflatten(z[n:]))
         new, _ = stepper.advance(moved, h, dW, t)
-        return jnp.concatenate([space.flatten(space.subtract(new.q, arrived.q)), space.flatten(new.p)])
+        return jnp.concatenate([space.flatten(space.subtract(new.q, jax.lax.stop_gradient(new.q))), space.flatten(new.p)]), new
 
-    return jax.jacfwd(step)(jnp.concatenate([jnp.zeros(n, state_dtype(state)), space.flatten(state.p)])), arrived
+    return jax.jacfwd(step, has_aux=True)(jnp.concatenate([jnp.zeros(n, state_dtype(state)), space.flatten(state.p)]))
 
 
 def symplectic_defect(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> Float[Array, ""]:
@@ -47,6 +47,10 @@ def volume_factor(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0
 
 def step_structure(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """Symplectic defect and volume factor from one tangent map, and the size of the numbers they are made of: round-off is measured by it."""
+    return evaluate(lambda state: _structure(scheme, state, h, dW, t), state)
+
+
+def _structure(scheme: Scheme, state: State, h, dW, t):
     T, arrived = tangent_map(scheme, state, h, dW, t)
     basis = tangent_basis(scheme, state, t)
     moved = T @ basis

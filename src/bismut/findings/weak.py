@@ -14,8 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bismut.ensembles.arriving import arrive
 from bismut.findings.order import Convergence
 from bismut.flows import kernel
+from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
 from bismut.programs import compiled
 
@@ -36,32 +38,36 @@ def places(d: int) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([np.zeros((1, d)), one, two]), weights
 
 
-@compiled
-def _advance(scheme: Scheme, states: State, h, dW: Float[Array, "n m"], t) -> State:
+def _advance(scheme: Scheme, states: State, h: float, dW: np.ndarray, t: float) -> State:
     """One step of many states, each with increments of its own; NaN where it was not solved."""
+    dtype = scheme.system.dtype
+    found = arrive(scheme, states, h, t, dW[:, None], 1)
+    return _by_xla(scheme, states, jnp.asarray(h, dtype), jnp.asarray(dW, dtype), jnp.asarray(t, dtype)) if found is None else found
+
+
+@compiled
+def _by_xla(scheme: Scheme, states: State, h, dW: Float[Array, "n m"], t) -> State:
     bare = lambda state: State(state.q, state.p)
     return jax.vmap(lambda state, increments: bare(kernel.one_step(scheme, state, h, increments, t)))(states, dW)
 
 
 def weak_convergence(scheme: Scheme, state: State, steps: tuple[float, ...]) -> Convergence:
     """Defects of averages for some steps from one state, and the order they show: the slope of their logarithms, less one."""
-    dtype, m, space = scheme.system.dtype, scheme.channels, scheme.space
+    m, space = scheme.channels, scheme.space
     normals, weights = places(2 * m)
-    start = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(normals), *leaf.shape)), State(state.q, state.p))
+    start = jax.tree.map(lambda leaf: jax.device_put(np.broadcast_to(np.asarray(leaf), (len(normals), *leaf.shape))), State(state.q, state.p))
     size = space.dim + jax.eval_shape(space.gap, state.q, state.q).shape[0]
     directions = np.random.default_rng(0).normal(size=(size, _DIRECTIONS)) / np.sqrt(size)
 
     def averages(end: State) -> np.ndarray:
-        moved = jax.vmap(lambda q: space.gap(q, state.q))(end.q)
-        kicked = jax.vmap(space.flatten)(end.p) - space.flatten(state.p)
-        along = np.concatenate([np.asarray(moved, float), np.asarray(kicked, float)], 1) @ directions
+        gone = lambda z: jnp.concatenate([space.gap(z.q, state.q), space.flatten(z.p) - space.flatten(state.p)])
+        along = np.asarray(evaluate(jax.vmap(gone), end), float) @ directions
         return np.concatenate([weights @ along**power for power in (1, 2, 3)])
 
     def defect(h: float) -> float:
         first, second = (np.sqrt(h / 2) * normals[:, half] for half in (slice(0, m), slice(m, None)))
-        advance = lambda z, h, dW, t: _advance(scheme, z, jnp.asarray(h, dtype), jnp.asarray(dW, dtype), jnp.asarray(t, dtype))
-        whole = advance(start, h, first + second, 0.0)
-        halves = advance(advance(start, h / 2, first, 0.0), h / 2, second, h / 2)
+        whole = _advance(scheme, start, h, first + second, 0.0)
+        halves = _advance(scheme, _advance(scheme, start, h / 2, first, 0.0), h / 2, second, h / 2)
         return float(np.linalg.norm(averages(whole) - averages(halves)))
 
     errors = np.array([defect(h) for h in steps])

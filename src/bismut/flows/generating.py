@@ -27,6 +27,7 @@ from bismut.mechanics.dependence import affine, depends
 from bismut.mechanics.kicks import combined
 from bismut.precision import cast
 from bismut.spaces import Point, Velocity, add, scale
+from bismut.tracing import without_numbers
 
 
 class Ends(NamedTuple):
@@ -117,6 +118,7 @@ class Generated(eqx.Module):
         """The momentum at the end of a step."""
         return found.p1
 
+    @without_numbers
     def shape(self) -> Shape:
         """How the equation can be solved, read off its jaxpr."""
         scheme, space, dtype = self.scheme, self.scheme.space, self.scheme.system.dtype

@@ -22,6 +22,7 @@ from bismut.actions.verlet import Verlet
 from bismut.errors import BismutError, DomainError
 from bismut.flows.splitting import Made, Splitting
 from bismut.flows.variational import Solve, Variational
+from bismut.host import evaluate
 from bismut.mechanics import Claims, State, System
 from bismut.programs import compiled
 from bismut.spaces import Space, scale
@@ -120,14 +121,14 @@ def check_reversible(pieces: Langevin, action: Callable[[System], Action]) -> No
     if system.forced:
         raise BismutError("A Metropolised step samples exp(−H/kT); a force that is not −dU has no place in it.")
     space, dtype = system.space, system.dtype
-    q = space.move(space.origin(dtype), space.unflatten(jnp.linspace(0.1, 0.3, space.dim, dtype=dtype)))
-    at_rest = _number(lambda: jnp.max(jnp.abs(space.flatten(system.momentum(q, space.zero(dtype))))))
+    point = lambda: space.move(space.origin(dtype), space.unflatten(jnp.linspace(0.1, 0.3, space.dim, dtype=dtype)))
+    at_rest = _number(lambda: jnp.max(jnp.abs(space.flatten(system.momentum(point(), space.zero(dtype))))))
     if at_rest is not None and at_rest > 0:
         raise BismutError("A Metropolised step needs L(q, −v) = L(q, v), but this Lagrangian has a term linear in the velocity.")
     scheme = pieces.scheme_of(action)
     if not isinstance(scheme, Verlet) and not system.constraints:
-        state = State(q, space.unflatten(jnp.linspace(0.5, 1.0, space.dim, dtype=dtype)))
-        gap = _number(lambda: jax.jit(lambda s: reversed_gap(scheme, s, 0.1, jnp.zeros(0, dtype)))(state))
+        state = lambda: State(point(), space.unflatten(jnp.linspace(0.5, 1.0, space.dim, dtype=dtype)))
+        gap = _number(lambda: reversed_gap(scheme, state(), 0.1, jnp.zeros(0, dtype)))
         if gap is not None and not gap < 1e-9:
             raise BismutError(
                 f"A Metropolised step must be its own reverse, but {scheme.title} turned around misses its start by {gap:.2g} (step 0.1). "
@@ -137,8 +138,7 @@ def check_reversible(pieces: Langevin, action: Callable[[System], Action]) -> No
 
 def _number(compute: Callable[[], Any]) -> float | None:
     """The outcome of a computation; None where it hangs on numbers that are only traced, as when a scheme is made inside jit."""
-    with jax.ensure_compile_time_eval():
-        value = compute()
+    value = evaluate(compute)
     return None if traced(value) else float(value)
 
 

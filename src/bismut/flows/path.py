@@ -14,6 +14,7 @@ from bismut.actions.action import Action
 from bismut.errors import BismutError
 from bismut.flows.flow import flow
 from bismut.flows.legendre import discrete_lagrangian, momenta, seen
+from bismut.host import evaluate
 from bismut.mechanics import State
 from bismut.spaces import Point, Velocity, scale
 
@@ -55,7 +56,7 @@ def action_sum(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0
     path  points q_0 ... q_N, time along the first axis of each array
     dW    increments, one row a step
     """
-    before, after, times = _steps(path, h, dW, t0)
+    before, after, dW, times = _steps(path, h, dW, t0)
 
     def one(q0, q1, w, t):
         return discrete_lagrangian(action, q0, q1, scale(1 / h, action.space.subtract(q1, q0)), h, w, t)
@@ -68,14 +69,16 @@ def action_differential(action: Action, path: Point, h, dW: Float[Array, "steps 
 
     p  momenta along the path, for an explicit force that sees their velocities; the rest as for action_sum
     """
-    before, after, times = _steps(path, h, dW, t0)
-    start = None if p is None else jax.tree.map(lambda leaf: leaf[:-1], p)
 
     def ends(q0, q1, w, t, p):
         return tuple(map(action.space.flatten, end_momenta(action, q0, q1, h, w, t, p=p)))
 
-    left, right = jax.vmap(ends)(before, after, dW, times, start)
-    return right[:-1] - left[1:]
+    def slopes(path, dW, p):
+        start = None if p is None else jax.tree.map(lambda leaf: leaf[:-1], p)
+        left, right = jax.vmap(ends)(*_steps(path, h, dW, t0), start)
+        return right[:-1] - left[1:]
+
+    return evaluate(slopes, path, dW, p)
 
 
 def euler_lagrange(action: Action, q0: Point, q1: Point, h, dW: Float[Array, "steps m"], t0=0.0) -> Point:
@@ -101,4 +104,4 @@ def euler_lagrange(action: Action, q0: Point, q1: Point, h, dW: Float[Array, "st
 def _steps(path: Point, h, dW, t0):
     before = jax.tree.map(lambda leaf: leaf[:-1], path)
     after = jax.tree.map(lambda leaf: leaf[1:], path)
-    return before, after, t0 + h * jnp.arange(dW.shape[0])
+    return before, after, dW, t0 + h * jnp.arange(dW.shape[0])

@@ -21,6 +21,7 @@ from bismut.actions.action import Action
 from bismut.errors import BismutError
 from bismut.flows.flow import Flow, flow
 from bismut.flows.variational import Solve
+from bismut.host import evaluate
 from bismut.mechanics import Claims, Scheme, State
 from bismut.spaces import Group, Space
 
@@ -99,5 +100,5 @@ def _asymmetry(scheme: Scheme) -> float:
         covectors = [system.force(q0, v), *([system.random_force(q0, v)] if system.random_forces else [])]
         return jnp.concatenate([jnp.stack(values), *(jnp.ravel(leaf) for leaf in jax.tree.leaves(covectors))])
 
-    gap = felt(space.multiply(a, q0), space.multiply(a, q1)) - felt(q0, q1)
+    gap = evaluate(lambda: felt(space.multiply(a, q0), space.multiply(a, q1)) - felt(q0, q1))
     return float(np.abs(np.asarray(gap)).max())

@@ -31,6 +31,7 @@ from bismut.mechanics.newton import Cells, Layout
 from bismut.mechanics.saddle import Saddle, saddle
 from bismut.precision import cast
 from bismut.spaces import Point, Velocity, add
+from bismut.tracing import without_numbers
 
 _NEAR = 0.5  # displacement in one step (radians, on a group) up to which the velocity before it is the guess
 
@@ -122,6 +123,7 @@ class Variational(eqx.Module):
                 ledger = eqx.tree_at(lambda ledger: ledger.work, ledger, ledger.work + done)
         return State(q1, p1, ledger), Solve(jnp.max(jnp.abs(residual)), converged, root.iterations)
 
+    @without_numbers
     def structure(self) -> Structure:
         """How the step equation can be solved, read off its jaxpr."""
         action, system = self.scheme, self.scheme.system

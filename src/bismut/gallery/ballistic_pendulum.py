@@ -6,13 +6,13 @@ The disk slides (x) and turns (θ); friction and noise act only on the velocity 
 momenta come to the same temperature. Long ballistic flights occur when the contact point is nearly at rest.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bismut.drawing import Drawing, Part, about_third, in_space
 from bismut.findings.structure import volume_factor
 from bismut.gallery.entry import Entry, Fact, Trial
+from bismut.host import evaluate
 from bismut.mechanics import System, mechanical
 from bismut.spaces import Euclidean
 from bismut.store import simulate
@@ -56,7 +56,7 @@ def _hottest(trial: Trial) -> float:
 
 
 def _volume(trial: Trial) -> float:
-    return float(jax.jit(lambda state: volume_factor(trial.scheme, state, 0.1, jnp.array([0.3])))(trial.state))
+    return float(evaluate(lambda state: volume_factor(trial.scheme, state, 0.1, jnp.array([0.3])), trial.state))
 
 
 def picture(system: System, q) -> Drawing:

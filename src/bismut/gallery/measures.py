@@ -9,39 +9,39 @@ ensemble             the mean of an observable at the end of a run of many traje
 from collections.abc import Callable
 from itertools import product
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bismut.flows import flow
 from bismut.gallery.entry import Trial
+from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
 from bismut.store import simulate
 
 
-@eqx.filter_jit
 def step(scheme: Scheme, state: State, h, dW) -> State:
     """The state after one step."""
-    return flow(scheme).advance(state, jnp.asarray(h, scheme.system.dtype), jnp.asarray(dW, scheme.system.dtype), 0.0)[0]
+    real = lambda x: jnp.asarray(x, scheme.system.dtype)
+    return evaluate(lambda state, h, dW: flow(scheme).advance(state, h, dW, 0.0)[0], state, real(h), real(dW))
 
 
 def coin_mean(scheme: Scheme, state: State, step: float, f: Callable[[State], jax.Array]) -> float:
     """The mean of f after one step over all signs of ΔW = ±√h."""
     signs = jnp.sqrt(step) * jnp.asarray(list(product((-1.0, 1.0), repeat=scheme.channels)), scheme.system.dtype)
-    after = jax.jit(jax.vmap(lambda dW: f(flow(scheme).advance(state, jnp.asarray(step, scheme.system.dtype), dW, 0.0)[0])))
-    return float(jnp.mean(after(signs)))
+    after = jax.vmap(lambda dW: f(flow(scheme).advance(state, jnp.asarray(step, scheme.system.dtype), dW, 0.0)[0]))
+    return float(jnp.mean(evaluate(after, signs)))
 
 
 def spread(trial: Trial, f: Callable[[State], jax.Array]) -> float:
     """The largest departure of f from its first value along the trajectory of a trial, relative to the size of f (or to 1, if that is larger)."""
-    values = np.asarray(jax.vmap(f)(trial.trajectory.states))
+    values = np.asarray(evaluate(jax.vmap(f), trial.trajectory.states))
     return float(np.abs(values - values[0]).max() / max(1.0, np.abs(values[0]).max()))
 
 
 def largest(trial: Trial, f: Callable[[State], jax.Array]) -> float:
     """The largest |f| along the trajectory of a trial."""
-    return float(np.abs(np.asarray(jax.vmap(f)(trial.trajectory.states))).max())
+    return float(np.abs(np.asarray(evaluate(jax.vmap(f), trial.trajectory.states))).max())
 
 
 def symmetry_spread(trial: Trial, name: str) -> float:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.host import evaluate
 from bismut.mechanics.hamiltonian import bracket
 from bismut.precision import cast
 from bismut.tracing import traced
@@ -37,16 +38,17 @@ def commuting(system: System) -> bool:
 def _vanishes(brackets, system: System) -> bool:
     """Whether brackets, given beside the size of their terms, vanish at random points."""
     space, n = system.space, system.space.dim
-    for seed in range(_POINTS):
+
+    def at(seed):
         key = jax.random.key(seed)
-        q = cast(space.random(key), system.dtype)
         p = space.unflatten(jax.random.normal(jax.random.fold_in(key, 1), (n,), system.dtype))
-        found, size = brackets(system, q, p)
-        if traced(found):
-            return False
-        if np.isfinite(np.asarray(found)).all() and (np.abs(found) > _SMALL * (1e-300 + np.asarray(size))).any():
-            return False
-    return True
+        return brackets(system, cast(space.random(key), system.dtype), p)
+
+    measured = evaluate(jax.vmap(at), jnp.arange(_POINTS))
+    if traced(measured):
+        return False
+    moves = lambda found, size: np.isfinite(found).all() and (np.abs(found) > _SMALL * (1e-300 + size)).any()
+    return not any(map(moves, *map(np.asarray, measured)))
 
 
 def _force_brackets(system: System, q, p):

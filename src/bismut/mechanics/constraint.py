@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DegenerateError, DomainError
+from bismut.host import evaluate
 from bismut.mechanics import newton
 from bismut.mechanics.newton import Root
 from bismut.mechanics.saddle import Touches, saddle
@@ -89,7 +90,7 @@ def jacobian(system: System, q: Point, t=0.0) -> Float[Array, "k n"]:
 
 def check_independent(system: System, q: Point, t=0.0) -> None:
     """Refuse a point where the constraints do not determine their multipliers; name the rows."""
-    slopes = jacobian(system, q, t)
+    slopes = evaluate(lambda q: jacobian(system, q, t), q)
     if traced(slopes):
         return
     G = np.asarray(slopes)
@@ -124,7 +125,7 @@ def check_start(system: System, state: State, batch: tuple[int, ...], t=0.0) -> 
         ("g(q)", here, "The start lies off the constraints"),
         ("G v", leaving, "The start velocity leads off the constraints"),
     ):
-        values = np.abs(np.asarray(jax.jit(function)(state.q, state.p))).reshape(-1, system.constraints).max(0)
+        values = np.abs(np.asarray(evaluate(function, state.q, state.p))).reshape(-1, system.constraints).max(0)
         if not (values <= allowed * size).all():
             worst = int(np.argmax(np.where(np.isnan(values), np.inf, values)))
             raise DomainError(f"{words}: |{name}| is {values[worst]:.3g} in row {worst}. scheme.start(..., project=True) brings it onto them.")
@@ -137,8 +138,7 @@ def touches(system: System) -> Touches:
     """
     stand_in = jax.tree.map(lambda leaf: np.linspace(0.5, 1.5, leaf.size, dtype=leaf.dtype).reshape(leaf.shape), system.parameters)
     system = system.with_parameters(stand_in) if traced(system.parameters) else system
-    with jax.ensure_compile_time_eval():
-        felt = _felt(system)
+    felt = _felt(system)
     everything = tuple(range(system.space.dim))
     return (everything,) * system.constraints if felt is None else tuple(tuple(map(int, np.flatnonzero(row))) for row in felt)
 
@@ -146,10 +146,14 @@ def touches(system: System) -> Touches:
 def _felt(system: System) -> np.ndarray | None:
     """Whether a constraint (row) feels a component (column); None where that depends on something traced."""
     space = system.space
-    key = jax.random.key(0)
-    somewhere = space.move(space.origin(system.dtype), space.unflatten(0.3 * jax.random.normal(key, (space.dim,), system.dtype)))
-    poisoned = jax.vmap(lambda c: system.constraint(space.nudge(somewhere, space.unflatten(jnp.where(jnp.arange(space.dim) == c, jnp.nan, 0.0)))))
-    missing, slope = jax.jit(lambda: (jnp.isnan(poisoned(jnp.arange(space.dim))).T, jacobian(system, somewhere)))()
+
+    def both():
+        somewhere = space.unflatten(0.3 * jax.random.normal(jax.random.key(0), (space.dim,), system.dtype))
+        q, place = space.move(space.origin(system.dtype), somewhere), jnp.arange(space.dim)
+        poisoned = lambda c: system.constraint(space.nudge(q, space.unflatten(jnp.where(place == c, jnp.nan, 0.0))))
+        return jnp.isnan(jax.vmap(poisoned)(place)).T, jacobian(system, q)
+
+    missing, slope = evaluate(both)
     # A comparison with NaN can hide a branch, so a derivative that is not zero counts as well.
     return None if traced(missing, slope) else np.asarray(missing) | (np.asarray(slope) != 0)
 

@@ -50,8 +50,7 @@ class Cells(NamedTuple):
     runs: tuple[tuple[int, int], ...]
 
     def factor(self, tangent: Linear, dtype) -> Linear:
-        factors = [jax.vmap(small.factored)(matrices) for matrices in blocks(tangent, self, dtype)]
-        return lambda y: _solve_runs(small.solve_factored, factors, y, self)
+        return factor_blocks(blocks(tangent, self, dtype), self)
 
     def size(self, x: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(x))
@@ -79,6 +78,7 @@ class Root(NamedTuple):
 
 def solve(residual: Callable[[Vector], Vector], guess: Vector, layout: Layout, linear: bool, floor: Any = 0.0) -> Root:
     """The root of the residual near a guess; corrections below the floor do not matter."""
+    residual = jax.jit(residual, inline=True)  # looked at eight times, traced once
 
     def run(f, x):
         x, converged, iterations = _correct_once(f, x, layout) if linear else _iterate(f, x, layout, jax.lax.stop_gradient(floor))
@@ -161,15 +161,16 @@ def blocks(tangent: Linear, cells: Cells, dtype) -> list[Float[Array, "count siz
     return found
 
 
-def solve_blocks(matrices: list, y: Vector, cells: Cells) -> Vector:
-    """The solution of the block diagonal system."""
-    return _solve_runs(small.solve, matrices, y, cells)
+def factor_blocks(matrices: list, cells: Cells) -> Linear:
+    """y ↦ the solution of the block diagonal system."""
+    factors = [jax.vmap(small.factored)(matrix) for matrix in matrices]
+    return lambda y: _solve_runs(factors, y, cells)
 
 
-def _solve_runs(solve_one: Callable, given: list, y: Vector, cells: Cells) -> Vector:
+def _solve_runs(factors: list, y: Vector, cells: Cells) -> Vector:
     parts, start = [], 0
-    for what, (count, size) in zip(given, cells.runs, strict=True):
+    for what, (count, size) in zip(factors, cells.runs, strict=True):
         right = y[start : start + count * size].reshape(count, size)
-        parts.append(jnp.ravel(jax.vmap(solve_one)(what, right)))
+        parts.append(jnp.ravel(jax.vmap(small.solve_factored)(what, right)))
         start += count * size
     return jnp.concatenate(parts)

@@ -35,8 +35,8 @@ class Band(NamedTuple):
         """y ↦ λ with S λ = y."""
         k = len(self.order)
         if self.full:
-            matrix = jax.vmap(S)(jnp.eye(k, dtype=dtype)).T
-            return lambda y: small.solve(matrix, y)
+            factors = small.factored(jax.vmap(S)(jnp.eye(k, dtype=dtype)).T)
+            return lambda y: small.solve_factored(factors, y)
         order, width = np.asarray(self.order), 2 * self.half + 1
         place = np.argsort(order)
         # Columns whose neighbourhoods do not overlap are found with one product.
@@ -57,7 +57,7 @@ class Saddle(NamedTuple):
         n, k = self.cells.dim, len(self.band.order)
         across = lambda x: tangent(jnp.concatenate([x, jnp.zeros(k, dtype)]))
         matrices = newton.blocks(lambda x: across(x)[:n], self.cells, dtype)
-        inverse = lambda x: newton.solve_blocks(matrices, x, self.cells)
+        inverse = newton.factor_blocks(matrices, self.cells)
         N = lambda multipliers: tangent(jnp.concatenate([jnp.zeros(n, dtype), multipliers]))[:n]
         S = self.band.factor(lambda m: across(inverse(N(m)))[n:], dtype)
 

@@ -197,7 +197,7 @@ class Scheme(eqx.Module):
 
         for _ in batch:
             find = jax.vmap(find)
-        point, converged = jax.jit(find)(q)
+        point, converged = evaluate(find, q)
         if not traced(converged) and not np.asarray(converged).all():
             raise DomainError("No point with g = 0 was found near start.q. Give one that is closer to the constraints.")
         return point
@@ -210,7 +210,7 @@ class Scheme(eqx.Module):
             along = lambda q, p: holonomic.project(system, q, p, t)[0]
             for _ in batch:
                 along = jax.vmap(along)
-            state = State(state.q, jax.jit(along)(state.q, state.p), state.ledger)
+            state = State(state.q, evaluate(along, state.q, state.p), state.ledger)
         holonomic.check_start(system, state, batch, t)
         return state
 
@@ -273,7 +273,7 @@ def _at_rest(system: System, q: Point) -> tuple[State, tuple[int, ...]]:
     rest = lambda q: system.momentum(q, system.space.zero(system.dtype))
     for _ in batch:
         rest = jax.vmap(rest)
-    return State(q, rest(q)), batch
+    return State(q, evaluate(rest, q)), batch
 
 
 def mass_root(system: System, q: Point, z):

@@ -9,17 +9,27 @@ Functions of a symmetric matrix are differentiated by the formula of Daleckii an
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from bismut.tracing import traced
 
 UNROLLED = 6  # largest matrix that is written out
 _SWEEPS = 6  # of Jacobi rotations; for n ≤ 6 five reach round-off, the sixth is for safety
 
 Matrix = Float[Array, "n n"]
 Vector = Float[Array, " n"]
+Factors = tuple[Any, ...]
+
+
+def once_traced(function: Callable) -> Callable:
+    """Hundreds of operations, the same wherever a matrix of a size is met: traced once. Without a trace they are carried out one by one as before."""
+    known = jax.jit(function, inline=True)
+    return wraps(function)(lambda *arguments: (known if traced(arguments) else function)(*arguments))
 
 
 def solve(A: Matrix, b: Vector) -> Vector:
@@ -32,20 +42,56 @@ def solve_unrolled(A: Matrix, b: Vector) -> Vector:
 
     (Pivoting is a choice per trajectory, which vector code makes by computing both: cofactors make the step of a rigid body 1.4 times faster.)
     """
-    n = b.shape[0]
-    if n <= 3:
-        return solve_factored(factored(A), b)
-    # Matrix and right-hand side are kept apart: the result is linear in b, and reverse-mode differentiation has to see that.
-    rows, right = [A[i] for i in range(n)], [b[i] for i in range(n)]
+    return solve_factored(_factored(A), b)
+
+
+def factored(A: Matrix) -> Factors:
+    """What all right-hand sides of A share: cofactors and determinant; the upper triangle, factors and exchanges of an elimination; or A itself."""
+    return _factored(A) if A.shape[0] <= UNROLLED else (A,)
+
+
+@once_traced
+def _factored(A: Matrix) -> Factors:
+    n = A.shape[0]
+    if n == 1:
+        return (A,)
+    if n == 2:
+        C = jnp.stack([jnp.stack([A[1, 1], -A[1, 0]]), jnp.stack([-A[0, 1], A[0, 0]])])
+        return C, A[0] @ C[0]
+    if n == 3:
+        minor = lambda i, j: A[(i + 1) % 3, (j + 1) % 3] * A[(i + 2) % 3, (j + 2) % 3] - A[(i + 1) % 3, (j + 2) % 3] * A[(i + 2) % 3, (j + 1) % 3]
+        C = jnp.stack([jnp.stack([minor(i, j) for j in range(3)]) for i in range(3)])
+        return C, A[0] @ C[0]
+    rows, factors, exchanges = [A[i] for i in range(n)], [], []
     for k in range(n):
         for i in range(k + 1, n):
             swap = jnp.abs(rows[i][k]) > jnp.abs(rows[k][k])
             rows[k], rows[i] = jnp.where(swap, rows[i], rows[k]), jnp.where(swap, rows[k], rows[i])
-            right[k], right[i] = jnp.where(swap, right[i], right[k]), jnp.where(swap, right[k], right[i])
+            exchanges.append(swap)
         for i in range(k + 1, n):
-            factor = rows[i][k] / rows[k][k]
-            rows[i], right[i] = rows[i] - factor * rows[k], right[i] - factor * right[k]
-    x = list(right)
+            factors.append(rows[i][k] / rows[k][k])
+            rows[i] = rows[i] - factors[-1] * rows[k]
+    return tuple(rows), tuple(factors), tuple(exchanges)
+
+
+@once_traced
+def solve_factored(factors: Factors, b: Vector) -> Vector:
+    """A⁻¹ b from the factors of A."""
+    n = b.shape[0]
+    if len(factors) == 1:
+        (A,) = factors
+        return b / A[0] if n == 1 else jnp.linalg.solve(A, b)
+    if len(factors) == 2:
+        C, det = factors
+        return (b @ C) / det
+    rows, below, exchanges = factors
+    x, factor, exchange = [b[i] for i in range(n)], iter(below), iter(exchanges)
+    for k in range(n):
+        for i in range(k + 1, n):
+            swap = next(exchange)
+            x[k], x[i] = jnp.where(swap, x[i], x[k]), jnp.where(swap, x[k], x[i])
+        for i in range(k + 1, n):
+            x[i] = x[i] - next(factor) * x[k]
     for k in reversed(range(n)):
         for j in range(k + 1, n):
             x[k] = x[k] - rows[k][j] * x[j]
@@ -53,28 +99,7 @@ def solve_unrolled(A: Matrix, b: Vector) -> Vector:
     return jnp.stack(x)
 
 
-def factored(A: Matrix) -> tuple[Array, ...]:
-    """What all right-hand sides of A share: cofactors and determinant, up to three unknowns."""
-    n = A.shape[0]
-    if n not in (2, 3):
-        return (A,)
-    if n == 2:
-        C = jnp.stack([jnp.stack([A[1, 1], -A[1, 0]]), jnp.stack([-A[0, 1], A[0, 0]])])
-    else:
-        minor = lambda i, j: A[(i + 1) % 3, (j + 1) % 3] * A[(i + 2) % 3, (j + 2) % 3] - A[(i + 1) % 3, (j + 2) % 3] * A[(i + 2) % 3, (j + 1) % 3]
-        C = jnp.stack([jnp.stack([minor(i, j) for j in range(3)]) for i in range(3)])
-    return C, A[0] @ C[0]
-
-
-def solve_factored(factors: tuple[Array, ...], b: Vector) -> Vector:
-    """A⁻¹ b from the factors of A."""
-    if len(factors) == 2:
-        C, det = factors
-        return (b @ C) / det
-    (A,) = factors
-    return b / A[0] if b.shape[0] == 1 else solve(A, b)
-
-
+@once_traced
 def cholesky(A: Matrix) -> Matrix:
     """The lower triangular C with C Cᵀ = A."""
     n = A.shape[0]
@@ -89,6 +114,7 @@ def cholesky(A: Matrix) -> Matrix:
     return jnp.array(C)
 
 
+@once_traced
 def eigen(A: Matrix) -> tuple[Vector, Matrix]:
     """Eigenvalues and orthonormal eigenvectors (columns) of a symmetric matrix."""
     n = A.shape[0]

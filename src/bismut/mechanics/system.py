@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import BismutError, ShapeError, nearest
+from bismut.host import at_once
 from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import newton, refusals, small
 from bismut.mechanics.balance import Balance
@@ -36,6 +37,7 @@ from bismut.precision import cast, real_type
 from bismut.repetition import each
 from bismut.showing import brief, counted, table
 from bismut.spaces import Dual, Point, Power, Product, Space, Velocity, add, pair
+from bismut.tracing import without_numbers
 
 Scalar = Float[Array, ""]
 # A system without noise.
@@ -178,6 +180,7 @@ class System(eqx.Module):
         return self.channels - self.random_forces - self.noise_hamiltonians
 
     @property
+    @without_numbers
     def force_sees_velocity(self) -> bool:
         """Whether a force, steady or random, depends on the velocity."""
         q, zero = self.space.origin(self.dtype), self.space.zero(self.dtype)
@@ -185,6 +188,7 @@ class System(eqx.Module):
         return steady or self.kick_sees_velocity
 
     @property
+    @without_numbers
     def kick_sees_velocity(self) -> bool:
         """Whether a random force depends on the velocity, so that Itô and Stratonovich differ."""
         q = self.space.origin(self.dtype)
@@ -209,12 +213,14 @@ class System(eqx.Module):
         """Whether L = T(v) − U(q) with a T that falls into cells, so that U alone couples them."""
         return self._cells is not None
 
+    @at_once
     def lagrangian(self, q: Point, v: Velocity, t=0.0) -> Scalar:
         """L(q, v)."""
         if self._lagrangian is None:
             raise BismutError("This system has no Lagrangian. Give Discrete(..., system=System(space, lagrangian)) to have energy and velocities.")
         return self._call(self._lagrangian, q, v, t=t)
 
+    @at_once
     def potential(self, q: Point, t=0.0) -> Scalar:
         """U(q) of a system written as L = T − U; of any other, −L at rest."""
         if self._potential is None:
@@ -230,6 +236,7 @@ class System(eqx.Module):
         """Whether the surface g(q, t) = 0 moves, because g names t: then it does work."""
         return self._constraint is not None and "t" in self._constraint.wants
 
+    @at_once
     def noise(self, q: Point, t=0.0) -> Float[Array, " m"]:
         """γ(q), one value per Wiener process; 0 for those of random forces and of noise Hamiltonians, which have none."""
         if self._noise is None:
@@ -238,11 +245,13 @@ class System(eqx.Module):
         others = self.random_forces + self.noise_hamiltonians
         return jnp.concatenate([values, jnp.zeros(others, self.dtype)]) if others else values
 
+    @at_once
     def force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
         """F(q, v), with the dissipation that balances heat, if any."""
         force = self.space.zero(self.dtype) if self._force is None else self._call(self._force, q, v, t=t)
         return force if self.dissipation is None else add(force, self.dissipation(self, q, v, t))
 
+    @at_once
     def random_force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
         """F_j(q, v), the Wiener process as the first axis of each array."""
         assert self._random_force is not None
@@ -257,6 +266,7 @@ class System(eqx.Module):
 
     # What follows.
 
+    @at_once
     def momentum(self, q: Point, v: Velocity, t=0.0) -> Velocity:
         """p = ∂L/∂v. Of L = T − U only T is looked at: a potential of many bodies is long to trace, and longer without compilation."""
         if self._hamiltonian is not None:
@@ -266,6 +276,7 @@ class System(eqx.Module):
             return jax.grad(lambda w: self._call(kinetic, q, w, t=t))(v)
         return jax.grad(lambda w: self.lagrangian(q, w, t))(v)
 
+    @at_once
     def velocity(self, q: Point, p: Velocity, t=0.0) -> Velocity:
         """v with ∂L/∂v (q, v) = p, or ∂H/∂p; NaN where there is none."""
         if self._hamiltonian is not None:
@@ -281,6 +292,7 @@ class System(eqx.Module):
         root = newton.solve(residual, jnp.zeros_like(target), self.cells, linear=self.quadratic)
         return space.unflatten(jnp.where(root.converged, root.x, jnp.nan))
 
+    @at_once
     def energy(self, state: State, t=0.0) -> Scalar:
         """H = ⟨p, v⟩ − L(q, v)."""
         if self._hamiltonian is not None:
@@ -288,6 +300,7 @@ class System(eqx.Module):
         v = self.velocity(state.q, state.p, t)
         return pair(state.p, v) - self.lagrangian(state.q, v, t)
 
+    @at_once
     def hamiltonian(self, q: Point, p: Velocity, t=0.0) -> Scalar:
         """H(q, p), as it was given or from the Lagrangian; of a quadratic one ½⟨p − a, M⁻¹(p − a)⟩ − L(q, 0), which has short derivatives."""
         if self._hamiltonian is not None:
@@ -299,6 +312,7 @@ class System(eqx.Module):
         v = self.velocity(q, p, t)
         return pair(p, v) - self.lagrangian(q, v, t)
 
+    @at_once
     def noise_hamiltonian(self, q: Point, p: Velocity, t=0.0) -> Float[Array, " m"]:
         """−γ_i(q), and after them H_j(q, p): what every Wiener process moves the system by; 0 for those of random forces."""
         potentials = -self.noise(q, t)[: self.potentials + self.random_forces]
@@ -306,12 +320,14 @@ class System(eqx.Module):
             return potentials
         return jnp.concatenate([potentials, self._call(self._noise_hamiltonian, q, p, t=t)])
 
+    @at_once
     def kinetic_energy(self, state: State, t=0.0) -> Scalar:
         """½⟨p − a, v⟩ with a = ∂L/∂v at v = 0: the part of a quadratic Hamiltonian that measures temperature."""
         v = self.velocity(state.q, state.p, t)
         at_rest = self.momentum(state.q, jax.tree.map(jnp.zeros_like, v), t)
         return 0.5 * (pair(state.p, v) - pair(at_rest, v))
 
+    @at_once
     def mass(self, q: Point, v: Velocity | None = None, t=0.0) -> Float[Array, "n n"]:
         """The matrix ∂²L/∂v²."""
         space = self.space
@@ -324,6 +340,7 @@ class System(eqx.Module):
         push = lambda x: space.flatten(jax.jvp(lambda v: self.momentum(q, v, t), (zero,), (space.unflatten(x),))[1])
         return newton.blocks(push, self.cells, self.dtype)
 
+    @at_once
     def momentum_map(self, name: str, state: State) -> Float[Array, ...]:
         """J(q, p) of a named symmetry."""
         if name not in self.symmetries:
@@ -344,6 +361,7 @@ class System(eqx.Module):
         return Cells(tuple((leaf.size // size, size) for leaf, size in zip(leaves, self._cells, strict=True)))
 
     @property
+    @without_numbers
     def quadratic(self) -> bool:
         """Whether ∂²L/∂v² evidently does not depend on v, so that the Legendre transform is linear."""
         if not self.has_lagrangian:

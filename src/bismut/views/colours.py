@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bismut.host import evaluate
 from bismut.mechanics import State, System
 from bismut.views.motion import Motion
 
@@ -56,10 +57,10 @@ def _rotating(motion: Motion, count: int) -> list[bool]:
 
 
 def _of_frames(system: System, motion: Motion) -> tuple[Any, np.ndarray]:
-    """Velocities and energies of all frames, in one compiled program."""
+    """Velocities and energies of all frames."""
 
     def one(q, p):
         return system.velocity(q, p), system.energy(State(q, p))
 
-    velocity, energy = jax.jit(jax.vmap(one))(motion.q, motion.p)
+    velocity, energy = evaluate(jax.vmap(one), motion.q, motion.p)
     return velocity, np.asarray(energy)

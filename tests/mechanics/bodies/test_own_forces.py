@@ -8,6 +8,7 @@ import pytest
 import bismut as bm
 from bismut.errors import DomainError, ShapeError
 from bismut.flows import Variational
+from bismut.host import evaluate
 from tests.mechanics.bodies.configurations import scattered
 
 COUNT = 3
@@ -49,12 +50,12 @@ def steps(one: bm.System, make) -> bm.State:
     scheme, (x, R) = make(one), scattered(COUNT)
     start = scheme.start((x, R), velocity=(0.3 * x, R[:, 0]))
     dW = 0.2 * jnp.asarray(np.random.default_rng(4).normal(size=(5, one.channels)))
-    return jax.jit(lambda state: jax.lax.scan(lambda now, dw: (Variational(scheme).advance(now, 0.05, dw, 0.0)[0], None), state, dW)[0])(start)
+    return evaluate(lambda state: jax.lax.scan(lambda now, dw: (Variational(scheme).advance(now, 0.05, dw, 0.0)[0], None), state, dW)[0], start)
 
 
 def slopes(one: bm.System):
     q = tuple(map(jnp.asarray, scattered(COUNT)))
-    return jax.jit(jax.grad(lambda e: one.potential(one.space.nudge(q, e))))(one.space.zero())
+    return evaluate(jax.grad(lambda e: one.potential(one.space.nudge(q, e))), one.space.zero())
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_own_forces_are_what_is_used():
 def test_derivatives_by_parameters_are_still_found():
     """dU/dparameters comes from the potential, not from the forces."""
     q = tuple(map(jnp.asarray, scattered(COUNT)))
-    slope = lambda one: jax.grad(lambda value: one.with_parameters(value).potential(q))(0.4)
+    slope = lambda one: evaluate(jax.grad(lambda value: one.with_parameters(value).potential(q)), 0.4)
     np.testing.assert_allclose(slope(system(forces=forces)), slope(system()), rtol=1e-13)
 
 

@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 import bismut as bm
 from bismut.errors import DomainError, ShapeError
 from bismut.flows import Variational
+from bismut.host import evaluate
 
 
 def cloud(seed: int, n: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -92,7 +93,7 @@ def steps(system: bm.System, start_of, count: int = 20) -> tuple[bm.State, bool]
         state, solve = Variational(scheme).advance(state, 0.05, jnp.zeros(system.channels), 0.0)
         return state, solve.converged & (solve.residual < 1e-13)
 
-    state, fine = jax.jit(lambda state: jax.lax.scan(one, state, length=count))(start_of(scheme))
+    state, fine = evaluate(lambda state: jax.lax.scan(one, state, length=count), start_of(scheme))
     return state, bool(fine.all())
 
 

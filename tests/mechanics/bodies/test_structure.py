@@ -7,6 +7,7 @@ import pytest
 
 import bismut as bm
 from bismut.flows import Variational
+from bismut.host import evaluate
 from bismut.mechanics.newton import Cells
 from tests.mechanics.bodies.gas import energies, gas, kicks, shapes, start
 
@@ -40,8 +41,8 @@ def test_the_step_moves_positions_by_the_momentum_it_has():
     scheme, h = bm.VariationalEuler(system), 0.02
     state = start(scheme, COUNT)
     dW = 0.1 * jnp.asarray(np.random.default_rng(0).normal(size=system.channels))
-    new, solve = jax.jit(lambda state: Variational(scheme).advance(state, h, dW, 0.0))(state)
-    push = jax.grad(lambda x: system.noise((x, state.q[1])) @ dW - h * system.potential((x, state.q[1])))(state.q[0])
+    new, solve = evaluate(lambda state: Variational(scheme).advance(state, h, dW, 0.0), state)
+    push = evaluate(jax.grad(lambda x: system.noise((x, state.q[1])) @ dW - h * system.potential((x, state.q[1]))), state.q[0])
     np.testing.assert_allclose(new.q[0], state.q[0] + h * (state.p[0] + push) / shapes(COUNT).mass[:, None], rtol=1e-12)
     assert solve.converged
     assert solve.residual < 1e-13

@@ -19,6 +19,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from bismut.errors import DomainError, ShapeError
+from bismut.host import at_once
 from bismut.mechanics.bodies.box import Box
 from bismut.mechanics.bodies.pairs import PairTerm, Placed, kept, summed
 from bismut.mechanics.law import Law, law
@@ -142,6 +143,7 @@ class Potential(Terms):
 
     kind = "potential"
 
+    @at_once
     def __call__(self, x, R=None, t=0.0, parameters=None):
         x, R = x if isinstance(x, tuple) else (x, R)
         values = [part.at(x, R, t, parameters) for part in self._parts if isinstance(part, Whole)]
@@ -160,6 +162,7 @@ class Noise(Terms):
 
     kind = "noise"
 
+    @at_once
     def __call__(self, x, R=None, t=0.0, parameters=None):
         x, R = x if isinstance(x, tuple) else (x, R)
 

@@ -211,7 +211,7 @@ class Factors(Friction):
     def relax(self, system, q, p, h, t, kT, z):
         A = self.factors(system, q, t, kT)
         masses = system.mass_cells(q, t)
-        inverse = lambda y: newton.solve_blocks(masses, y, system.cells)
+        inverse = newton.factor_blocks(masses, system.cells)
         K = h * (A.T @ jax.vmap(inverse, in_axes=1, out_axes=1)(A))
         space, flat = system.space, system.space.flatten(p)
         v = inverse(flat - rest(system, q, t))
