@@ -51,7 +51,7 @@ def main() -> None:
     if not asked.constants:
         run = _run(seconds)
         print(f"heavy top, {run.blocks} blocks of {run.size}, {run.steps} steps; load {found['load']:.1f} on {found['cores']} cores, {rounds} pairs")
-        print(f"  {'':34} {'by the clock':>16} {'by processor time':>20}")
+        print(f"  {'':40} {'by the clock':>16} {'by processor time':>20}")
         for kind, make in KINDS.items():
             with ExitStack() as stack:
                 one, two = (_entered(stack, make(n)) for n in (1, 2))
@@ -94,7 +94,7 @@ def _compared(name: str, one: Callable, other: Callable, rounds: int, ratio: Cal
         pairs.append((taken[0], taken[1]))
     ratios = [[ratio(first[kind], second[kind]) for first, second in pairs] for kind in (0, 1)]
     told = [(statistics.mean(values), statistics.stdev(values) / len(values) ** 0.5) for values in ratios]
-    print(f"  {name:34} " + "    ".join(f"{mean:8.2f} ± {error:.2f}{unit}" for mean, error in told), flush=True)
+    print(f"  {name:40} " + "    ".join(f"{mean:8.2f} ± {error:.2f}{unit}" for mean, error in told), flush=True)
     return {"clock": told[0], "processor": told[1], "seconds": pairs}
 
 

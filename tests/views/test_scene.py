@@ -72,7 +72,8 @@ def test_every_system_of_the_gallery_has_its_picture(name):
     system = one.system()
     points = [system.space.random(jax.random.key(seed)) for seed in range(3)]
     q = jax.tree.map(lambda *frames: np.stack(frames), *points)
-    p = np.random.default_rng(1).normal(size=(3, system.space.dim if not system.reduced else 3))
+    # After reduction by symmetry momenta are what is seen: those of the start, in three sizes.
+    p = jax.tree.map(lambda leaf: np.stack([leaf, 0.5 * leaf, -leaf]), one.start(one.scheme(system)).p) if system.reduced else None
     motion = Motion(name, np.arange(3.0), q, p, system)
     drawing = (one.picture or usual)(system, motion.seen)
     data = Scene(name, np.arange(3.0), [Panel("one", drawing, {})]).data()

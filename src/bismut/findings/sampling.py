@@ -19,11 +19,11 @@ from bismut.ensembles import perform, request
 from bismut.ensembles.result import Result
 from bismut.ensembles.task import bytes_of
 from bismut.findings.bath import Bath
-from bismut.findings.chance import mean_of
+from bismut.findings.chance import mean_of, ratio_of
 from bismut.mechanics import Scheme, State
 from bismut.spaces import Point
 
-_FEWEST, _LOOKS = 8, 64  # looks of a sample, at least and at most
+_FEWEST, _LOOKS = 8, 128  # looks of a sample, at least and at most
 _MEMORY = 2**28  # bytes of states, at most
 
 
@@ -95,9 +95,14 @@ def _advance(scheme: Scheme, since: Any, steps: int, step: float | None = None, 
 
 
 def _error(looks: list[dict[str, np.ndarray]]) -> float:
-    """The largest standard error of a temperature over kT."""
+    """The largest standard error of a temperature over kT, that of configurations included where it is known at all."""
     axes = np.stack([look["axes"] for look in looks])
-    return max(mean_of(axes[..., i]).error for i in range(axes.shape[-1]))
+    errors = [mean_of(axes[..., i]).error for i in range(axes.shape[-1])]
+    if "steep" in looks[0]:
+        steep, curved = (np.stack([look[name] for look in looks]) for name in ("steep", "curved"))
+        bottom = mean_of(curved)
+        errors += [ratio_of(steep, curved).error] if abs(bottom.value) > 5 * bottom.error else []
+    return max(errors)
 
 
 def _moved(looks: list[dict[str, np.ndarray]], tolerance: float) -> int:

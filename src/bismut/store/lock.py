@@ -36,7 +36,7 @@ class Lock:
                 certain = _lock(self._handle)
                 owner = read_owner(self._file)
                 if certain is False:
-                    raise StoreError(f"{shown} is being written by {said(owner)}. Choose another name, or wait for it to end.")
+                    raise StoreError(f"{shown} is being written by {said(owner)}. Wait for it to end, or choose another name.")
                 if not _same_file(self._handle, self._file):  # its owner removed it just now
                     os.close(self._handle)
                     continue
@@ -45,7 +45,7 @@ class Lock:
                         f"{shown} is being written by {said(owner)}, which cannot be asked from here. If that process has ended, remove {self._file}."
                     )
                 if certain is None and owner and alive(owner):
-                    raise StoreError(f"{shown} is being written by {said(owner)}. Choose another name, or wait for it to end.")
+                    raise StoreError(f"{shown} is being written by {said(owner)}. Wait for it to end, or choose another name.")
                 os.ftruncate(self._handle, 0)
                 os.lseek(self._handle, 0, os.SEEK_SET)
                 write_bytes(self._handle, (json.dumps(myself()) + "\n").encode())

@@ -203,7 +203,7 @@ def peek(path: str | Path) -> StoredRun:
                 f"{path} holds parts of a run, {first_of(parts)} in {folder / PARTS}, each of which is a run of its own to be resumed, verified or "
                 f"repaired. `bismut merge {quote(str(path))}` makes one run of them."
             )
-        old = " It may be one of an earlier version, which had no checksums." if (folder / "provenance.json").exists() else ""
+        old = " Its manifest was removed, or it is one of an earlier version, which had none." if (folder / "provenance.json").exists() else ""
         raise StoreError(f"There is no result or run at {path}: expected a folder with {MANIFEST}, as bismut.save and `bismut run` write it.{old}")
     manifest = Manifest.read(folder)
     first: Mapping[str, Any] = manifest.entries[0] if manifest.entries else {}

@@ -12,6 +12,7 @@ from bismut.cli.runs.carrying import carry_out, command_line
 from bismut.cli.runs.executors import chosen_executor
 from bismut.errors import BismutError
 from bismut.store import blocks_of, deadline_after, open_run, parts_of, take_up
+from bismut.store.layout import PROVENANCE
 
 
 def go_on(
@@ -29,6 +30,8 @@ def go_on(
     """Carry a stored run on, with so many more steps and trajectories; without more, one that is complete is left alone."""
     stored = open_run(run)
     blocks = blocks_of(stored)
+    if stored.state == "running" and not stored.text(PROVENANCE, ""):
+        raise BismutError(f"{run} is only just being begun by {stored.writer or 'another process'}. Wait for it to end.")
     if parts_of(run):
         raise BismutError(f"{run} holds parts that are not in it yet: `bismut merge {quote(str(run))}` puts them there.")
     if more and blocks is not None:
