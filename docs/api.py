@@ -80,7 +80,7 @@ MEMBERS = {
     "Path": "change check shift increments",
     "Action": "start adjoint space title",
     "Trajectory": "q p final outcome",
-    "Body": "inertia principal given",
+    "Body": "inertia principal as_given",
     "View": "save",
 }
 
