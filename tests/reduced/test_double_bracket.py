@@ -6,6 +6,7 @@ import pytest
 
 import bismut as bm
 from bismut.errors import BismutError
+from bismut.findings.orbit import orbit_temperature
 from bismut.host import evaluate
 
 INERTIA, KT, THETA = np.array([1.0, 2.0, 3.3]), 0.25, 0.4
@@ -48,6 +49,15 @@ def test_the_gibbs_measure_on_the_sphere_is_invariant():
     assert (np.abs(found - want) < 5 * error + 0.004).all(), (found, want, error)
     assert abs(want[0]) > 0.2
     assert max(float(run["C"].max.max()) - radius**2, radius**2 - float(run["C"].min.min())) < 1e-12
+
+
+def test_verify_measures_the_temperature_on_the_orbit():
+    """⟨Σ{H, H_i}²⟩ = kT⟨Σ{{H, H_i}, H_i}⟩, and another kT is found to be wrong; tolerance 5 %, at an alarm of 1e−3."""
+    scheme = bm.HamiltonianMidpoint(body())
+    start = scheme.start(momentum=jnp.array([0.0, 0.3, 1.2]))
+    held, wrong = (orbit_temperature(scheme, start, step=0.02, seed=1, budget=1.0, tolerance=0.05, temperature=kT)[0] for kT in (None, 1.3 * KT))
+    assert abs(held.measured - 1) < 0.05 + 4 * held.error
+    assert wrong.alarm < 1e-3
 
 
 def test_what_cannot_be_balanced_is_refused():

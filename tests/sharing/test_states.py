@@ -96,7 +96,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(BismutError, match=r"no velocities. Give temperature"):
         bm.import_state(points, tmp_path / "c.extxyz")
     (tmp_path / "d.extxyz").write_text("2\nProperties=species:S:1:pos:R:3\nX 0 0 0\n")
-    with pytest.raises(BismutError, match="line 1: a number of particles and as many lines"):
+    with pytest.raises(BismutError, match="line 1: expected a number of particles and as many lines"):
         bm.import_state(points, tmp_path / "d.extxyz")
     (tmp_path / "e.gsd").write_bytes(b"this is no GSD file at all" * 20)
     with pytest.raises(BismutError, match="cannot be read as GSD"):

@@ -72,7 +72,8 @@ def test_every_system_of_the_gallery_has_its_picture(name):
     system = one.system()
     points = [system.space.random(jax.random.key(seed)) for seed in range(3)]
     q = jax.tree.map(lambda *frames: np.stack(frames), *points)
-    p = np.random.default_rng(1).normal(size=(3, system.space.dim if not system.reduced else 3))
+    # After reduction by symmetry momenta are what is seen: those of the start, in three sizes.
+    p = jax.tree.map(lambda leaf: np.stack([leaf, 0.5 * leaf, -leaf]), one.start(one.scheme(system)).p) if system.reduced else None
     motion = Motion(name, np.arange(3.0), q, p, system)
     drawing = (one.picture or usual)(system, motion.seen)
     data = Scene(name, np.arange(3.0), [Panel("one", drawing, {})]).data()
@@ -173,3 +174,37 @@ def test_a_thousand_bodies_and_two_hundred_frames_fit_into_ten_megabytes():
     assert len(view.html.encode()) < 8e6
     assert "http://" not in view.html.split("<script", 1)[1].split("</script>", 1)[0]
     assert view._repr_html_().startswith("<iframe")
+
+
+def test_without_k3d_the_error_names_the_extra(monkeypatch):
+    from importlib import metadata
+
+    from bismut.views import page
+
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(page.metadata, "distribution", missing)
+    page._library.cache_clear()
+    scene = Scene("one", np.arange(1.0), [Panel("one", Drawing(np.zeros((1, 1, 3)), None, [Part("ball", 0.1)]), {})])
+    with pytest.raises(BismutError, match=r"pip install 'bismut\[view\]'"):
+        page.page(scene)
+    page._library.cache_clear()
+
+
+def test_a_film_that_cannot_be_written_says_what_is_missing(monkeypatch, tmp_path):
+    from matplotlib.animation import writers
+
+    from bismut.figures.runs.animation import animate
+
+    monkeypatch.setattr(writers, "is_available", lambda name: False)
+    scene = Scene("one", np.arange(1.0), [Panel("one", Drawing(np.zeros((1, 1, 3)), None, [Part("ball", 0.1)]), {})])
+    with pytest.raises(BismutError, match="needs ffmpeg"):
+        animate(scene, tmp_path / "a.mp4")
+
+
+def test_a_colour_is_a_name_of_the_palette_or_a_number():
+    draw = lambda colour: Scene("one", np.arange(1.0), [Panel("one", Drawing(np.zeros((1, 1, 3)), None, [Part("ball", 0.1, colour=colour)]), {})])
+    assert draw("ink").data()["panels"][0]["parts"][0]["colour"] == "ink"
+    with pytest.raises(BismutError, match="'inky'"):
+        draw("inky").data()

@@ -16,9 +16,11 @@ from bismut.findings.chance import mean_of
 from bismut.findings.distance import divergence
 from bismut.findings.equilibrium import GROUP, axes_of, configurational_temperature, kinetic, temperatures, watcher
 from bismut.findings.finding import Finding, Verdict, not_measured
+from bismut.findings.orbit import orbit_temperature
 from bismut.findings.sampling import Sample, sample
 from bismut.flows import Langevin
 from bismut.mechanics import Scheme, State
+from bismut.mechanics.balance import Balance
 
 
 def equilibrium(
@@ -33,6 +35,8 @@ def equilibrium(
     observables: Mapping[str, Callable[[State], Any]] | None = None,
 ) -> list[Finding]:
     """All findings about equilibrium: none where no temperature is claimed, one that says why where it cannot be measured."""
+    if isinstance(scheme.system.dissipation, Balance):
+        return orbit_temperature(scheme, state, step=step, seed=seed, budget=budget, tolerance=tolerance, temperature=temperature)
     bath, why = bath_of(scheme, state, step, temperature)
     if bath is None:
         return [replace(not_measured("temperature", why), group=GROUP)] if why else []
