@@ -29,7 +29,7 @@ def test_the_shell_completes_names():
             [sys.executable, "-m", "bismut"], env=os.environ | asked, capture_output=True, text=True, check=False, encoding="utf-8"
         ).stdout.split()
 
-    assert completed("bismut run heav") == ["heavy-top"]
+    assert completed("bismut run heav") == ["heavy-top", "heavy-top-reduced"]
     assert completed("bismut figure spring") == ["spring-lattice"]
     assert completed("bismut run pendulum --scheme Mid") == ["Midpoint"]
 

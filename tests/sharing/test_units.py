@@ -60,7 +60,7 @@ def test_refusals():
         bm.units.si.reduced("2 ampere")
     with pytest.raises(DomainError, match="Expected a quantity with a unit"):
         bm.units.si.reduced(3.0)
-    with pytest.raises(DomainError, match="A temperature such as '300 K'"):
+    with pytest.raises(DomainError, match="Expected a temperature such as '300 K'"):
         bm.units.si.kT("3 nm")
     with pytest.raises(DomainError, match=r"positive quantity of dimension \[length\]"):
         _ = bm.units.Units("s", "kg", "J").time

@@ -129,7 +129,7 @@ def test_paths_that_leave_the_folder_are_refused(tmp_path, name):
     seal = seal_of(b"secret")
     for number, places in enumerate(({name: {"": seal}}, {"statistics": {name or ".": seal}})):
         folder = forged(tmp_path / f"{number}", {}, places)
-        with pytest.raises(StoreError, match="no path within the folder"):
+        with pytest.raises(StoreError, match="not a path within the folder"):
             open_run(folder)
 
 

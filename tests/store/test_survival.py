@@ -5,6 +5,7 @@ import random
 import signal
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -169,6 +170,13 @@ def test_a_stopped_run_goes_on(tmp_path, chunks, monkeypatch, whole):
     assert "is complete" in bismut("resume", folder).stdout
 
 
+def fill(disk: Path, leave: int) -> None:
+    """A file that leaves so many bytes free. Others write meanwhile, so it grows page by page and may find the disk full."""
+    with suppress(OSError), (disk / "filling").open("wb", buffering=0) as file:
+        while (free := os.statvfs(disk)).f_bavail * free.f_frsize > leave:
+            file.write(bytes(4096))
+
+
 def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, whole, tmp_path, monkeypatch):
     """What was committed before is intact; the error says what happened and what to do; with room the run goes on."""
     disk = mounted("size=2m")
@@ -177,7 +185,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, whole, tmp_
     def filling(self, *what):
         commits.append(what[:2])
         if len(commits) == 2:
-            (disk / "filling").write_bytes(bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize - 2**13))
+            fill(disk, leave=2**13)
         real(self, *what)
 
     monkeypatch.setattr("bismut.store.run.Run.commit", filling)
