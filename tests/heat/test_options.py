@@ -58,7 +58,7 @@ VALUES = {
     "splitting": (bm.BAOAB, bm.GLA(bm.Verlet)),
     "word": ("BAOAB", "ABOBA"),
 }
-# Seen otherwise: a discrete Lagrangian, whose retraction is the coordinate in which q1 is sought and moves nothing; the spherical midpoint, which is the
+# Seen otherwise: a discrete Lagrangian, whose retraction is the coordinate in which q1 is sought and moves nothing; the spherical midpoint, the
 # same for every retraction (tests/reduced); and what a word says of itself.
 ELSEWHERE = {(bm.Discrete, name) for name in ("space", "S_d", "channels", "retraction", "precision", "forces")} | {
     (bm.SphericalMidpoint, "retraction"),
