@@ -15,6 +15,8 @@ from pathlib import Path
 
 from benchmarks import scaling
 from benchmarks.table import GOALS, contest, first_results
+from bismut.engines.native.target import processor
+from bismut.executors.threads import cores
 
 
 def main() -> None:
@@ -27,7 +29,7 @@ def main() -> None:
     asked = parser.parse_args()
     rounds = 3 if asked.quick else 8
     say = lambda words: print(f"  … {words}", file=sys.stderr, flush=True)
-    found: dict = {"machine": platform.processor() or platform.machine(), "python": platform.python_version(), "date": time.strftime("%Y-%m-%d")}
+    found: dict = {"machine": f"{processor()}, {cores()} cores", "python": platform.python_version(), "date": time.strftime("%Y-%m-%d")}
     if not asked.scaling:
         found["goals"] = contest(tuple(goal for goal in GOALS if asked.only in goal.work), rounds, say)
         _print_goals(found["goals"])
