@@ -8,7 +8,7 @@ _REMEDIES = {
     "TracerArrayConversionError": "it calls NumPy. Use jax.numpy as jnp inside it: jnp.cos instead of np.cos, jnp.array instead of np.array",
     "TracerBoolConversionError": "it decides by a number that is not known when it is compiled. Use jnp.where(condition, a, b) instead of if",
     "TracerIntegerConversionError": "it takes a number that is not known yet for an index. Use jnp.take(array, index) instead of list[index]",
-    "ConcretizationTypeError": "it wants a Python number. Use jnp.cos instead of math.cos, and leave out float(...)",
+    "ConcretizationTypeError": "it needs a Python number. Use jnp.cos instead of math.cos, and omit float(...)",
 }
 
 

@@ -25,7 +25,7 @@ class Part(NamedTuple):
     body    numbers of the bodies (n,), SPACE for what does not move; without it one thing in each body
     at      where in the body, (3,) or (n, 3)
     turn    how it is turned in the body, (3, 3) or (n, 3, 3)
-    colour  one that stays, "#rrggbb" or a name of the palette, such as ink, soft or ochre, which is legible on any ground; without it the page
+    colour  a fixed one, "#rrggbb" or a name of the palette, such as ink, soft or ochre, which is legible on any background; without it the page
             colours it by body, energy or speed
     """
 
@@ -52,7 +52,7 @@ class Drawing(NamedTuple):
 
     trails  (body, point fixed in it) whose path is drawn
     box     sides of a periodic box, inf where it is open
-    flat    whether it lies in the plane of the first two axes, and is looked at from above it
+    flat    whether it lies in the plane of the first two axes, and is viewed from above
     """
 
     x: Any

@@ -100,7 +100,7 @@ class Units:
     def _powers(self, quantity: Any) -> dict[str, float]:
         powers = dict(quantity.dimensionality)
         if unknown := set(powers) - set(_DIMENSIONS):
-            raise DomainError(f"Units of length, mass and energy determine no unit of {', '.join(sorted(unknown))}, which {quantity} has.")
+            raise DomainError(f"Units of length, mass and energy do not determine a unit of {', '.join(sorted(unknown))}, which {quantity} has.")
         return powers
 
     def _mechanical(self, quantity: Any, powers: dict[str, float]) -> Any:

@@ -70,7 +70,7 @@ def test_what_is_missing_damaged_or_of_another_run_is_named(bismut, tmp_path):
     assert bismut("merge", "run").exit_code == 0
     bismut(*RUN, "--out", "whole")
     same(tmp_path / "whole", tmp_path / "run")
-    assert "is a whole run already" in part("0:3").stderr
+    assert "is already a whole run" in part("0:3").stderr
 
 
 def test_a_folder_of_parts_says_what_it_is_to_every_command(bismut, tmp_path):
@@ -109,9 +109,9 @@ def test_parts_of_another_run_are_noticed_before_anything_is_computed(bismut, tm
     [
         (("--blocks", "3:3"), "A < B"),
         (("--blocks", "0:3"), "--blocks needs --out"),
-        (("--blocks", "0:3", "--out", "x", "--until", "energy=0.1"), "leave one of them out"),
+        (("--blocks", "0:3", "--out", "x", "--until", "energy=0.1"), "omit one of them"),
         (("--workers", "2", "--cluster", "local:2"), "give one of them"),
-        (("--insecure",), "--insecure is about --cluster"),
+        (("--insecure",), "--insecure needs --cluster"),
         (("--cluster", "local:none"), "tcp://host:port, tls://host:port or local:N"),
         (("--cluster", "tcp://192.0.2.7:8786"), "--insecure"),
     ],

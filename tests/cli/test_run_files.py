@@ -69,7 +69,7 @@ WANTED = {  # line: what is said there
     26: "trajectories [500] were asked for, but the run has 100",
     31: "observe.e.bins: there is no such key",
     32: "component [7] was asked for, but the array has shape (3,)",
-    34: "keep this name for themselves",
+    34: "this name is reserved in results",
     37: "output.folder: expected a word in quotation marks, got 3",
 }
 

@@ -167,7 +167,7 @@ def test_models_import_what_lies_beside_them_and_have_dataclasses(bismut):
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("import sys\nsys.exit(0)\n", "ends the program when it is read"),
+        ("import sys\nsys.exit(0)\n", "exits the program when it is read"),
         ("def system(): pass\nstart = print\n", "must be a System or return one, got None. Is a return missing?"),
         ("def system(): raise SystemExit\nstart = print\n", "cannot be built: SystemExit"),
         (MODEL.format(extra="", start=""), "start(scheme) must return scheme.start(q, velocity=... | temperature=...), got None"),

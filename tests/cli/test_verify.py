@@ -21,7 +21,7 @@ def test_one_thing_at_a_time(bismut):
     for words in ((), ("oscillator", "--all")):
         said = bismut("verify", *words)
         assert said.exit_code == 2
-        assert "verify wants one of" in said.stderr
+        assert "verify expects one of" in said.stderr
 
 
 @pytest.mark.parametrize("budget", ["soon", "-1"])

@@ -154,7 +154,7 @@ def test_a_list_that_misses_a_pair_is_found_out(monkeypatch):
     """A run begins with a look at all pairs. Here lists reach less far than the cutoff."""
     monkeypatch.setattr(neighbours, "SKIN", -0.3)
     case = CASES["box"]()
-    with pytest.raises(BismutError, match="misses pairs"):
+    with pytest.raises(BismutError, match="misses interacting pairs"):
         case.run(case.program(), 1)
 
 

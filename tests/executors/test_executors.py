@@ -159,7 +159,7 @@ def test_a_scheduler_that_is_not_there_is_told_of_at_once():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     clock = time.monotonic()
-    with pytest.raises(BismutError, match=rf"There is no cluster at tcp://127.0.0.1:{port}: .*refused.* Begin one with `dask scheduler`"):
+    with pytest.raises(BismutError, match=rf"There is no cluster at tcp://127.0.0.1:{port}: .*refused.* Start one with `dask scheduler`"):
         Dask(f"tcp://127.0.0.1:{port}")
     assert time.monotonic() - clock < 10
 

@@ -65,7 +65,7 @@ def test_one_that_lives_elsewhere_than_its_system_is_refused():
 
 def test_a_force_has_no_place_in_it():
     forced = bm.mechanical(bm.Euclidean(2), force=lambda q, v: -v)
-    with pytest.raises(BismutError, match="does not say where a force acts"):
+    with pytest.raises(BismutError, match="does not define where a force acts"):
         bm.Discrete(bm.Euclidean(2), lambda q0, q1, h, dW: (q1 - q0) @ (q1 - q0) / h, system=forced)
 
 

@@ -220,15 +220,15 @@ def test_refusals():
         bm.VariationalEuler(mixed())
     with pytest.raises(BismutError, match="HamiltonianMidpoint"):
         bm.EulerMaruyama(mixed())
-    with pytest.raises(BismutError, match="not by both"):
+    with pytest.raises(BismutError, match="not both"):
         bm.System(bm.Euclidean(1), lambda q, v: 0.5 * v @ v, hamiltonian=ENERGY)
     with pytest.raises(ShapeError, match="noise_hamiltonian must return one array"):
         bm.System(bm.Euclidean(1), hamiltonian=ENERGY, noise_hamiltonian=ENERGY)
     with pytest.raises(ShapeError, match="hamiltonian must return one number"):
         bm.System(bm.Euclidean(1), hamiltonian=lambda q, p: q)
-    with pytest.raises(BismutError, match="beside a Lagrangian"):
+    with pytest.raises(BismutError, match="Constraints need a Lagrangian"):
         bm.System(bm.Euclidean(2), hamiltonian=ENERGY, constraint=lambda q: q[:1])
-    with pytest.raises(BismutError, match="keeps no constraints"):
+    with pytest.raises(BismutError, match="does not support constraints"):
         bm.HamiltonianMidpoint(bm.mechanical(bm.Euclidean(2), constraint=lambda q: q[:1]))
     with pytest.raises(BismutError, match="one end of a step"):
         bm.HamiltonianEuler(bm.System(bm.Euclidean(1), hamiltonian=ENERGY, random_force=lambda q, v: v[None]))

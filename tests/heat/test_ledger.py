@@ -129,7 +129,7 @@ def test_refusals():
         bm.Langevin(plain, 1.0, 1.0, rate=1.0)
     with pytest.raises(ValueError, match="2 rows"):
         bm.Langevin(plain, 1.0, lambda q: jnp.ones((3, 1)))
-    with pytest.raises(ValueError, match="own dissipation already"):
+    with pytest.raises(ValueError, match="already has its own dissipation"):
         bm.Langevin(bm.thermalize(separable(), 1.0), 1.0, 1.0)
     with pytest.raises(ValueError, match="its own reverse"):
         bm.Langevin(plain, 1.0, 1.0, bm.Metropolised(bm.VariationalEuler))

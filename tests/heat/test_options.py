@@ -116,7 +116,7 @@ def test_every_splitting_uses_every_option(splitting, option):
 
 @pytest.mark.parametrize("make", [bm.GLA, bm.Metropolised])
 def test_two_retractions_are_one_too_many(make):
-    with pytest.raises(BismutError, match="Leave one of the two out"):
+    with pytest.raises(BismutError, match="Omit one of the two"):
         bath(make(own("cayley")), retraction="exp")
     assert bath(make(own("exp")), retraction="exp").space == bm.SO2("exp")
 

@@ -144,7 +144,7 @@ def test_refusals():
         bm.structure_constants(broken)
     with pytest.raises(BismutError, match="leaves their span"):
         bm.matrix_algebra(np.eye(4)[:2].reshape(2, 2, 2) + np.eye(4)[2:].reshape(2, 2, 2)[::-1] * 2)
-    with pytest.raises(BismutError, match="not independent"):
+    with pytest.raises(BismutError, match="not linearly independent"):
         bm.matrix_algebra(np.ones((2, 2, 2)))
     with pytest.raises(BismutError, match="n ≥ 2"):
         bm.su(1)

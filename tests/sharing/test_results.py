@@ -120,7 +120,7 @@ def test_chains_and_draws(run):
     assert draws["chain"].values.tolist() == [0, 1, 2]
     states = bm.to_arviz(result, only=["kept"])["posterior"].to_dataset()
     assert states["kept_q1"].dims == ("chain", "draw", "q1_0", "q1_1", "q1_2")
-    with pytest.raises(BismutError, match="looked at different times or trajectories"):
+    with pytest.raises(BismutError, match="have different times or trajectories"):
         bm.to_arviz(result)
     with pytest.raises(BismutError, match="No observer of this run kept values"):
         bm.to_arviz(result, only=["energy"])

@@ -101,7 +101,7 @@ def test_what_cannot_be_written_is_refused_at_once(tmp_path):
             claim(path)
     with pytest.raises(WriteError, match="MB are free"):
         claim(tmp_path / "a", need=10**18)
-    with pytest.raises(StoreError, match="not a name"):
+    with pytest.raises(StoreError, match="not a valid name"):
         claim("")
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 

@@ -27,10 +27,10 @@ Potentials = Callable[..., Float[Array, " m"]]  # of (q, t)
 
 
 class Action(Scheme):
-    """A discrete Lagrangian for a system. Your own scheme is a subclass with `claims` and `__call__`.
+    """A discrete Lagrangian for a system. To define your own scheme, subclass it with `claims` and `__call__`.
 
     system      what it steps
-    retraction  "cayley" or "exp", which joins the ends of a step on a group; that of the space if not given
+    retraction  "cayley" or "exp", which connects the ends of a step on a group; that of the space by default
     """
 
     retraction: str | None = eqx.field(static=True, kw_only=True, default=None)

@@ -26,7 +26,7 @@ class Discrete(Action):
     """S_d(q0, q1, h, dW) as a scheme; it may name `t` and `parameters` too. `channels` is the number of Wiener increments in dW.
 
     With a system, channels and precision are the system's. `forces` are the impulses (f_minus, f_plus), functions of the same arguments, each with
-    the structure of a velocity; they stand for all forces of the system.
+    the structure of a velocity; they account for all forces of the system.
     """
 
     scalar: UserFunction = eqx.field(static=True)
@@ -53,7 +53,7 @@ class Discrete(Action):
             raise ShapeError(f"S_d lives on {space}, but its system lives on {system.space}.")
         if system.forced and forces is None:
             raise BismutError(
-                "A discrete Lagrangian on Q × Q does not say where a force acts. Give its impulses, forces=(f_minus, f_plus), or use "
+                "A discrete Lagrangian on Q × Q does not define where a force acts. Give its impulses, forces=(f_minus, f_plus), or use "
                 "VariationalEuler, Midpoint or Verlet for a forced system."
             )
         self.system = system
@@ -101,5 +101,5 @@ def _pair(forces: Any) -> tuple[UserFunction, UserFunction]:
         raise ShapeError(f"forces must be two functions (f_minus, f_plus), the impulses at the ends of a step, got {type(forces).__name__}.")
     minus, plus = (user_function(name, one, ("q0", "q1", "h", "dW")) for name, one in zip(("f_minus", "f_plus"), forces, strict=True))
     if minus is None or plus is None:
-        raise ShapeError("forces must be two functions (f_minus, f_plus), got None. An impulse that vanishes is a function that returns zeros.")
+        raise ShapeError("forces must be two functions (f_minus, f_plus), got None. For no impulse, give a function that returns zeros.")
     return minus, plus

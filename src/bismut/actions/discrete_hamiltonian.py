@@ -25,10 +25,10 @@ Noises = Callable[..., Float[Array, " m"]]  # of (q, p, t)
 
 
 class DiscreteHamiltonian(Scheme):
-    """A discrete Hamiltonian for a system. Your own is a subclass with `claims` and `__call__`.
+    """A discrete Hamiltonian for a system. To define your own, subclass it with `claims` and `__call__`.
 
-    system      what it steps: any without constraints; forces do their work at the nodes
-    retraction  "cayley" or "exp", which joins the ends of a step on a group; that of the space if not given
+    system      what it steps: any system without constraints; forces act at the nodes
+    retraction  "cayley" or "exp", which connects the ends of a step on a group; that of the space by default
     """
 
     retraction: str | None = eqx.field(static=True, kw_only=True, default=None)
@@ -40,7 +40,7 @@ class DiscreteHamiltonian(Scheme):
         if not self.system.moves:
             raise BismutError(f"{type(self).__name__} needs a system with a Lagrangian or a Hamiltonian.")
         if self.system.constraints:
-            raise BismutError(f"{type(self).__name__} keeps no constraints. Use an action such as Verlet.")
+            raise BismutError(f"{type(self).__name__} does not support constraints. Use an action such as Verlet.")
         _ = self.space  # an unknown retraction is refused now
 
     @property

@@ -17,9 +17,9 @@ from bismut.spaces import pair
 
 
 class HamiltonianEuler(DiscreteHamiltonian):
-    """First order; explicit on ℝⁿ where q and p stand apart. Noise may see the momentum.
+    """First order; explicit on ℝⁿ where q and p separate. Noise may depend on the momentum.
 
-    end  where H and the noises are looked at, "left" or "right"; one is the adjoint of the other
+    end  where H and the noises are evaluated, "left" or "right"; one is the adjoint of the other
     """
 
     end: str = eqx.field(static=True, kw_only=True, default="left")
@@ -30,7 +30,7 @@ class HamiltonianEuler(DiscreteHamiltonian):
             raise DomainError(f'end must be "left" or "right", got {self.end!r}.')
         if self.system.kick_sees_velocity:
             raise BismutError(
-                "HamiltonianEuler sees the momentum at one end of a step, which is not Stratonovich's limit for a random force that sees "
+                "HamiltonianEuler takes the momentum at one end of a step, which is not the Stratonovich limit for a random force that depends on "
                 "the velocity. Use HamiltonianMidpoint or HamiltonianVerlet."
             )
 

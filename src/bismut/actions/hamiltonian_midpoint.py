@@ -10,7 +10,7 @@ from bismut.mechanics import Claims
 
 
 class HamiltonianMidpoint(DiscreteHamiltonian):
-    """Second order, implicit; noise may see the momentum."""
+    """Second order, implicit; noise may depend on the momentum."""
 
     claims = Claims(order=2, symplectic=True, momentum_maps=True)
 

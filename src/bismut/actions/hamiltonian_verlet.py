@@ -11,7 +11,7 @@ from bismut.mechanics import Claims
 
 
 class HamiltonianVerlet(DiscreteHamiltonian):
-    """Second order; explicit on ℝⁿ where q and p stand apart. Noise may see the momentum."""
+    """Second order; explicit on ℝⁿ where q and p separate. Noise may depend on the momentum."""
 
     claims = Claims(order=2, symplectic=True, momentum_maps=True, self_adjoint=True)
 

@@ -17,7 +17,7 @@ from bismut.spaces import SO3, Dual
 
 
 class SphericalMidpoint(DiscreteHamiltonian):
-    """Second order, implicit, on so(3)* without advected quantities: quadratic energies are kept."""
+    """Second order, implicit, on so(3)* without advected quantities: quadratic energies are conserved."""
 
     claims = Claims(order=2, symplectic=True, momentum_maps=True)
 

@@ -15,9 +15,9 @@ from bismut.mechanics import Claims
 
 
 class VariationalEuler(Action):
-    """First order, the potential at one point a step; a force is explicit, as in the paper, which heats by O(h).
+    """First order, the potential evaluated at one point per step; forces are explicit, as in the paper, which heats by O(h).
 
-    end  where the potential is looked at, "left" or "right"; one is the adjoint of the other
+    end  where the potential is evaluated, "left" or "right"; one is the adjoint of the other
     """
 
     end: str = eqx.field(static=True, kw_only=True, default="left")

@@ -13,9 +13,9 @@ def bench(
     goals: Annotated[bool, typer.Option("--goals", help="only the table of goals")] = False,
     scaling: Annotated[bool, typer.Option("--scaling", help="only how cost scales")] = False,
     only: Annotated[str, typer.Option(metavar="WORD", help="only goals whose work contains a word, such as pendulum")] = "",
-    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="where the numbers go as JSON")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="file for the numbers, as JSON")] = None,
 ) -> None:
-    """Measure speed, beside other programs where they are installed. Needs a checkout of the source; `make bench` there also installs the others.
+    """Measure speed, next to other programs if they are installed. Needs a checkout of the source; `make bench` there also installs the others.
 
     \b
     bismut bench --quick --only pendulum

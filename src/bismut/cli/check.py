@@ -12,7 +12,7 @@ def check(
     file: Annotated[Path, typer.Argument(metavar="RUN.toml", help="a run file")],
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
 ) -> None:
-    """List every mistake of a run file with its line; if there are none, say what the run would take.
+    """List every mistake in a run file with its line; if there are none, report what the run would take.
 
     \b
     bismut run heavy-top --steps 20000 --write top.toml --dry-run

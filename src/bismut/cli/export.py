@@ -11,14 +11,14 @@ FORMATS = ("gsd", "extxyz", "lammpstrj", "netcdf", "csv", "parquet")
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder that `bismut run` left")],
+    run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder written by `bismut run`")],
     to: Annotated[str, typer.Option(metavar="FORMAT", help=", ".join(FORMATS), autocompletion=begins(FORMATS))],
-    out: Annotated[Path | None, typer.Option(metavar="PLACE", help="file, or folder of tables [beside the run, with its name]")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="PLACE", help="file, or folder of tables [next to the run, with its name]")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="observers, or final for the last states; may be repeated")] = None,
     trajectory: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="one of the kept trajectories [all of them]")] = None,
     at: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="of a sweep, the value of a parameter; may be repeated")] = None,
-    species: Annotated[str | None, typer.Option(metavar="NAMES", help="a name for each body, with commas between, such as O,H,H")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace what is there")] = False,
+    species: Annotated[str | None, typer.Option(metavar="NAMES", help="a name for each body, separated by commas, such as O,H,H")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace what exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="the files as JSON")] = False,
 ) -> None:
     """Write a run in a format that other programs read.

@@ -10,8 +10,8 @@ from bismut.cli.options import AsJson, Cluster, Force, Insecure, MaxTime, Model,
 
 def extend(
     run: RunFolder,
-    steps: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="how many steps more")] = None,
-    trajectories: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="how many trajectories more")] = None,
+    steps: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="how many more steps")] = None,
+    trajectories: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="how many more trajectories")] = None,
     model: Model = None,
     force: Force = False,
     max_time: MaxTime = None,
@@ -22,8 +22,8 @@ def extend(
 ) -> None:
     """Give a run more steps or more trajectories. The result is that of the longer run, bit for bit: the one with the same `every` and `block`.
 
-    Steps go on from the last states; blocks of a run that did not keep them (--no-final) begin again. More trajectories are further blocks, of the
-    size that the run has. A run that is not complete is first brought to its end.
+    Steps continue from the last states; blocks of a run that did not keep them (--no-final) start again. More trajectories are further blocks, of
+    the same size. An incomplete run is completed first.
 
     \b
     bismut extend output/heavy-top --steps 5000

@@ -15,7 +15,7 @@ def figure(
     ] = "",
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="folder for picture, data and caption")] = Path("output"),
     form: Annotated[str, typer.Option("--format", metavar="NAME", help="png, pdf or svg")] = "png",
-    dark: Annotated[bool, typer.Option("--dark", help="on a dark ground, for screens and slides")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="on a dark background, for screens and slides")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="smaller experiments, in seconds instead of minutes")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="table, caption and files as JSON; without NAME the titles")] = False,
 ) -> None:

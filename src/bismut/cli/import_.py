@@ -10,7 +10,7 @@ from bismut.cli.group import print_json, system_names
 
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a GSD or extended XYZ file")],
-    frame: Annotated[int, typer.Option(metavar="N", help="which frame; negative ones are counted from the end")] = -1,
+    frame: Annotated[int, typer.Option(metavar="N", help="which frame; negative numbers count from the end")] = -1,
     system: Annotated[str | None, typer.Option(metavar="NAME", help="a system of the gallery to start there", autocompletion=system_names)] = None,
     parameters: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a parameter of the system; may be repeated")] = None,
     temperature: Annotated[float | None, typer.Option(metavar="KT", help="draw momenta at this temperature instead of taking the file's")] = None,
@@ -18,14 +18,14 @@ def import_(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the run file")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="what the frame holds as JSON")] = False,
 ) -> None:
-    """Say what a frame holds; with --system and --out write a run file that starts there, its numbers written out.
+    """Report what a frame holds; with --system and --out write a run file that starts there, its numbers written out.
 
     \b
     bismut import dipoles-0.gsd
     bismut import dipoles-0.gsd --system magnetic-dipoles --set bodies=3 --out again.toml
     bismut run again.toml
 
-    Any run can begin at a frame as well, also one of a Python model: bismut run my_model.py:system --start file=dipoles-0.gsd --start frame=-1
+    Any run, also of a Python model, can start from a frame: bismut run my_model.py:system --start file=dipoles-0.gsd --start frame=-1
     """
     from bismut.errors import BismutError
     from bismut.sharing import read_frame

@@ -10,7 +10,7 @@ from bismut.cli.group import print_json
 
 
 def info(
-    run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder that `bismut run` left")],
+    run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder written by `bismut run`")],
     as_json: Annotated[bool, typer.Option("--json", help="everything but the arrays, as JSON")] = False,
 ) -> None:
     """How a run was made, how it ended, and what it found.

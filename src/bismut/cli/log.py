@@ -24,9 +24,9 @@ def _version(asked: bool) -> None:
 
 def common(
     context: typer.Context,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="tell what is compiled and which blocks are run: --log-level debug")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="report what is compiled and which blocks are run: --log-level debug")] = False,
     level: Annotated[str | None, typer.Option("--log-level", metavar="LEVEL", help=f"{', '.join(LEVELS)}; of the logger `bismut`")] = None,
-    version: Annotated[bool, typer.Option("--version", help="say which bismut this is", is_eager=True, callback=_version)] = False,
+    version: Annotated[bool, typer.Option("--version", help="show the version of bismut", is_eager=True, callback=_version)] = False,
 ) -> None:
     """Options of all commands; they may stand before the command or after it."""
     del version

@@ -35,7 +35,7 @@ app = typer.Typer(
   bismut plot output/heavy-top     draw what was kept
   bismut view output/heavy-top     look at trajectories that were kept, with --observe paths
   bismut verify heavy-top          measure every claim of its scheme
-  bismut new my_model.py           begin a model of your own: bismut run my_model.py:system
+  bismut new my_model.py           start a model of your own: bismut run my_model.py:system
 
 \b
 Every command has --help with examples.
@@ -51,19 +51,19 @@ for name, command, words in (
     ("list", list_systems, "what is in the gallery"),
     ("show", show, "equations, parameters and symmetries of one system"),
     ("run", run, "run a system, and keep what was observed in a folder"),
-    ("resume", resume, "go on with a run that was stopped or killed"),
+    ("resume", resume, "resume a run that was stopped or killed"),
     ("extend", extend, "more steps or trajectories of a run"),
-    ("continue", extend, "another word for extend"),
-    ("merge", merge, "one run of parts that were run with --blocks"),
+    ("continue", extend, "the same as extend"),
+    ("merge", merge, "combine parts that were run with --blocks into one run"),
     ("info", info, "what such a folder holds"),
     ("plot", plot, "pictures of what it holds"),
     ("export", export, "write it for other programs: GSD, XYZ, LAMMPS, NetCDF, tables"),
     ("import", import_, "a frame of another program as a start state"),
     ("view", view, "look at moving bodies in a browser"),
     ("verify", verify, "every claim of a scheme, measured; or a folder's data"),
-    ("repair", repair, "recompute what of it is damaged"),
-    ("check", check, "the mistakes of a run file, or what it would take"),
-    ("new", new, "begin a model of your own"),
+    ("repair", repair, "recompute what is damaged in it"),
+    ("check", check, "the mistakes in a run file, or what it would take"),
+    ("new", new, "start a model of your own"),
     ("figure", figure, "the paper's figures and ours"),
     ("bench", bench, "measure speed"),
     ("doctor", doctor, "versions, devices, and a self-test"),

@@ -6,7 +6,7 @@ from bismut.cli.options import AsJson, Force, Model, RunFolder
 def merge(run: RunFolder, model: Model = None, force: Force = False, as_json: AsJson = False) -> None:
     """Put the parts of a run together. The result is that of the whole run, bit for bit, and nothing is computed; parts are removed afterwards.
 
-    It is refused if blocks are missing, and says which; if a part is damaged or still being written; and if parts are not of one run.
+    Refused if blocks are missing (it reports which), if a part is damaged or still being written, or if the parts do not belong to one run.
 
     \b
     bismut run heavy-top --trajectories 1e5 --out top --blocks 0:12

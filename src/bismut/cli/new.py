@@ -52,9 +52,9 @@ observables = {{"height": lambda state: -jnp.cos(state.q)}}  # functions of a st
 
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE.py", help="the Python file to write")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace a file that is there")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing file")] = False,
 ) -> None:
-    """Write a model to begin with; it runs as it is.
+    """Write a model to start from; it runs as it is.
 
     \b
     bismut new my_model.py

@@ -9,12 +9,12 @@ from bismut.cli.group import print_json
 
 
 def plot(
-    run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder that `bismut run` left")],
-    what: Annotated[list[str] | None, typer.Argument(metavar="[PICTURE]...", help="names of pictures; all of them without a name")] = None,
+    run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder written by `bismut run`")],
+    what: Annotated[list[str] | None, typer.Argument(metavar="[PICTURE]...", help="names of pictures [all]")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder for the pictures [RUN/pictures]")] = None,
     form: Annotated[str, typer.Option("--format", metavar="NAME", help="png, pdf or svg")] = "png",
-    dark: Annotated[bool, typer.Option("--dark", help="on a dark ground, for screens and slides")] = False,
-    only_list: Annotated[bool, typer.Option("--list", help="say what can be drawn, and draw nothing")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="on a dark background, for screens and slides")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="list what can be drawn, and draw nothing")] = False,
     animated: Annotated[bool, typer.Option("--animate", help="an animation of the kept trajectories instead; --format gif or mp4")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="names and files as JSON")] = False,
 ) -> None:

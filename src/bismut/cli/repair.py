@@ -5,8 +5,8 @@ from bismut.cli.options import AsJson, Force, Model, RunFolder
 
 
 def repair(run: RunFolder, model: Model = None, force: Force = False, as_json: AsJson = False) -> None:
-    """Find what is missing or altered, and recompute exactly that: damaged blocks, statistics, documents, and what stood in the manifest behind an
-    altered line. Blocks are functions of their numbers, so what is restored is what was lost.
+    """Find what is missing or altered, and recompute exactly that: damaged blocks, statistics, documents, and what followed an altered line in the
+    manifest. Blocks are functions of their numbers, so what is restored is what was lost.
 
     \b
     bismut verify output/heavy-top --data

@@ -13,9 +13,9 @@ def resume(
     insecure: Insecure = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go on at the last committed block and checkpoint. The result is that of a run that was never stopped, bit for bit.
+    """Resume at the last committed block and checkpoint. The result is that of a run that was never stopped, bit for bit.
 
-    It is refused, with what differs, if configuration, dtype, block size, versions, machine or the text of a model are others than they were.
+    Refused if configuration, dtype, block size, versions, machine or the text of a model have changed; it reports what differs.
 
     \b
     bismut resume output/heavy-top

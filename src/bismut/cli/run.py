@@ -42,7 +42,7 @@ def run(
     blocks: options.Blocks = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace the results of an earlier run")] = False,
     write: Annotated[Path | None, typer.Option(metavar="RUN.toml", help="write the run file for what was typed, and run")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="say what the run would take, and do not run")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="report what the run would take, and do not run")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Run a system and keep what was observed, with its configuration and provenance, in a folder.
@@ -66,10 +66,10 @@ def run(
       paths                  the first three trajectories, whole
       time_average:energy    an observer of a quantity: time_average, extremes, quantiles, autocorrelation;
                              mean_squared_displacement stands alone
-      'a={...}'              any observer, as in a run file, under a name of yours:
+      'a={...}'              any observer, as in a run file, under a name you choose:
                              'turns={kind="histogram", of={name="p", component=0}, range=[-3, 3]}'
 
-    Every block is committed as it ends, and `bismut resume FOLDER` goes on with a run that was stopped, killed or out of time.
+    Every block is committed as it ends, and `bismut resume FOLDER` resumes a run that was stopped, killed or out of time.
 
     docs/command-line.md has every key of a run file. Exit codes: 0 fine, 1 trajectories failed or the disk is full, 2 wrong use, 75 the time is up,
     130 interrupted, 143 ended by SIGTERM.

@@ -27,14 +27,14 @@ def verify(
     step: options.Step = None,
     seed: options.Seed = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="for sampling: 10s, 2m, 1h; 0 for none")] = "10s",
-    tolerance: Annotated[float, typer.Option(metavar="X", help="how far temperatures may be off, relative")] = 0.02,
-    quick: Annotated[bool, typer.Option("--quick", help="structure and consistency alone: no orders, no engines, no sampling")] = False,
+    tolerance: Annotated[float, typer.Option(metavar="X", help="how far temperatures may deviate, relatively")] = 0.02,
+    quick: Annotated[bool, typer.Option("--quick", help="only structure and consistency: no orders, no engines, no sampling")] = False,
     picture: Annotated[Path | None, typer.Option("--figure", metavar="FILE", help="draw the report on one page")] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="draw it on a dark ground")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="draw it on a dark background")] = False,
     everything: Annotated[bool, typer.Option("--all", help=f"the whole gallery; writes {PAGE}")] = False,
-    own: Annotated[bool, typer.Option("--own", help="with --all: each system with its own scheme alone")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help=f"with --all: take up what was interrupted, from {REPORTS}")] = False,
-    peers: Annotated[bool, typer.Option("--peers", help="judge diffrax, jax-md and OpenMM, if they are installed, beside bismut")] = False,
+    own: Annotated[bool, typer.Option("--own", help="with --all: each system with its own scheme only")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help=f"with --all: resume what was interrupted, from {REPORTS}")] = False,
+    peers: Annotated[bool, typer.Option("--peers", help="judge diffrax, jax-md and OpenMM, if they are installed, alongside bismut")] = False,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=f"where --all writes its page [{PAGE}]")] = None,
     data: Annotated[bool, typer.Option("--data", help="of a run's folder: compare every committed file with its checksum instead")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
@@ -55,7 +55,7 @@ def verify(
     from bismut.errors import BismutError
 
     if sum([what is not None, everything, peers]) != 1:
-        raise BismutError("verify wants one of: a name, a file or a folder; --all; --peers. `bismut list` shows the names.")
+        raise BismutError("verify expects one of: a name, a file or a folder; --all; --peers. `bismut list` shows the names.")
     if everything:
         _everything(out or PAGE, budget, quick, own, resume, as_json)
         return

@@ -10,9 +10,11 @@ from bismut.cli.group import print_json
 
 
 def view(
-    runs: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="folders that `bismut run ... --observe paths` left; several side by side")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER...", help="folders of `bismut run ... --observe paths`; several are shown side by side")
+    ],
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="write the page here, and open nothing [RUN/pictures/view.html]")] = None,
-    frames: Annotated[int, typer.Option(min=1, metavar="N", help="at most so many times, evenly spread")] = 200,
+    frames: Annotated[int, typer.Option(min=1, metavar="N", help="the maximum number of frames, evenly spaced in time")] = 200,
     trajectories: Annotated[str | None, typer.Option(metavar="N,N,...", help="which of the kept ones, counted from 0 [all, at most nine]")] = None,
     model: Annotated[str | None, typer.Option(metavar="FILE.py:NAME", help="the Python model of the run; without it only arrays are known")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="the file and its size as JSON; opens nothing")] = False,

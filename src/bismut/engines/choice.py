@@ -31,7 +31,7 @@ def choose(mode: str, task: Task, longest: int | None = None) -> Choice:
     if isinstance(offered, Choice):
         return offered
     if mode == "native":
-        raise BismutError(f'mode="native" cannot run this: {offered}. mode="auto" takes XLA where it has to.')
+        raise BismutError(f'mode="native" cannot run this: {offered}. mode="auto" uses XLA where necessary.')
     return Choice(Xla(), offered)
 
 

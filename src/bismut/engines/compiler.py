@@ -23,7 +23,7 @@ def check_compiler() -> None:
     wrong = wrong_rows()
     if wrong:
         raise CompilerError(
-            f"The compiler of jaxlib {_jaxlib()} computes wrongly on {jax.default_backend()}: in jit(vmap(row ↦ Σ(M row)²)) {wrong} of {ROWS} "
+            f"The compiler of jaxlib {_jaxlib()} computes incorrectly on {jax.default_backend()}: in jit(vmap(row ↦ Σ(M row)²)) {wrong} of {ROWS} "
             "rows are not what NumPy gives, so no result could be trusted. Install another one: pip install 'jax>=0.10,!=0.10.2,!=0.11.0'. "
             "If XLA_FLAGS is set, try without it."
         )

@@ -45,7 +45,7 @@ def average(
 ) -> Float[Array, "..."]:
     """The mean over trajectories of a function of a State, at the end of the run or, with over="time", over the states after every step.
 
-    jax.grad, jax.jacobian and jax.value_and_grad go through it, with respect to parameters, start and step, at fixed noise. Arguments as
+    jax.grad, jax.jacobian and jax.value_and_grad differentiate through it, with respect to parameters, start and step, at fixed noise. Arguments as
     for simulate.
     """
     check_process()

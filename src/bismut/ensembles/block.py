@@ -142,7 +142,7 @@ class _Walk:
         where = f"The checkpoint of variant {self.place[0]}, block {self.place[1]}"
         batch, self.failures = thawed(point, example, self.desks, where)
         if batch.step != self.request.done + point.done + (self.request.burn_in if point.watched else 0):
-            raise StoreError(f"{where} is at step {batch.step}, which is not where it says to be.")
+            raise StoreError(f"{where} is at step {batch.step}, which is not the step it records.")
         failed = self._failed(batch)
         for desk in self.desks:
             desk.failed = failed - self.first if (failed != _NEVER).any() else None

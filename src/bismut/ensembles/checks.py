@@ -38,8 +38,8 @@ def check_process() -> None:
     """Refuse to compute in a process forked from one that has computed: the compiler's threads do not come along, and waiting for them never ends."""
     if _user() != os.getpid():
         raise ProcessError(
-            "This process was forked from one that had computed already, and would wait for ever for threads that exist only there. "
-            'Start processes afresh: multiprocessing.get_context("spawn"), or fork before the first run.'
+            "This process was forked from one that had already computed, and would wait forever for threads that exist only there. "
+            'Start new processes instead: multiprocessing.get_context("spawn"), or fork before the first run.'
         )
 
 
@@ -68,7 +68,7 @@ def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps
         return Wiener(0 if seed is None else seed, bounded=scheme.bounded)
     if path.jumps and not scheme.marcus:
         raise DomainError(
-            f"{path!r} jumps, but a jump under {scheme.title} would not be the flow of its noise for unit time, because kicks see the momentum. "
+            f"{path!r} jumps, but a jump under {scheme.title} would not be the flow of its noise for unit time, as kicks depend on the momentum. "
             "Use noise that depends on q alone."
         )
     path.check(channels=scheme.clipped, h=step, steps=steps, trajectories=trajectories)
@@ -99,7 +99,7 @@ def check_tables(observe: Any, until: Any, sweep: Any) -> None:
 def check_name(name: Any) -> None:
     """Refuse a name under which an observer cannot be filed."""
     if name in RESERVED:
-        raise DomainError(f"An observer cannot be called {name!r}: results keep this name for themselves ({', '.join(RESERVED)}). Choose another.")
+        raise DomainError(f"An observer cannot be called {name!r}: this name is reserved in results ({', '.join(RESERVED)}). Choose another.")
     if not isinstance(name, str) or not name or name != name.strip() or "/" in name or set(name) == {"."}:
         raise DomainError(f"An observer cannot be called {name!r}: expected a word without '/', because results are filed under it.")
 
@@ -156,7 +156,7 @@ def one_start(start: State | Maxwell, path: Path, trajectory: Any, batch: tuple[
     if known and (isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0):
         raise DomainError(f"trajectory must be a whole number ≥ 0, got {trajectory!r}.")
     if batch and known and trajectory >= batch[0]:
-        raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was asked for.")
+        raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was requested.")
     if isinstance(start, Maxwell):
         number = (np if known else jnp).asarray([trajectory])
         return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, number, batch))

@@ -29,9 +29,9 @@ _SAME = ("step", "steps", "every", "burn_in", "t0", "done")
 
 
 def merge(*results: Result) -> Result:
-    """The result of the run whose parts these are: made with the same arguments but first_trajectory and trajectories, and following each other."""
+    """The result of the run of which these are consecutive parts, made with the same arguments except first_trajectory and trajectories."""
     if len(results) < 2 or not all(isinstance(result, Result) for result in results):
-        raise DomainError(f"merge puts two or more results together, got {len(results)}: merge(first, second, ...).")
+        raise DomainError(f"merge needs two or more results, got {len(results)}: merge(first, second, ...).")
     parts = sorted(results, key=lambda result: result.provenance.first_trajectory)
     for before, after in pairwise(parts):
         _check_follows(before, after)
@@ -47,7 +47,7 @@ def _check_follows(before: Result, after: Result) -> None:
     a, b = before.request, after.request
     for part in (before, after):
         if part.request is None or not part.outcome.complete:
-            raise DomainError(f"merge wants complete runs as simulate returned them, but one ended so: {part.outcome}.")
+            raise DomainError(f"merge needs complete runs as returned by simulate, but one ended with: {part.outcome}.")
     other = [name for name in _SAME if getattr(a, name) != getattr(b, name)]
     other += ["sweep"] if {n: v.tolist() for n, v in a.axes.items()} != {n: v.tolist() for n, v in b.axes.items()} else []
     other += ["scheme, observers or seed"] if not other and not _same(a, b) else []

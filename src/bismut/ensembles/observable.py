@@ -44,7 +44,7 @@ kinetic_energy = Observable(
 temperature = Observable(
     "temperature",
     lambda system, state, t: 2 * system.kinetic_energy(state, t) / system.freedom,
-    "kT = 2 T / n of one state, T its kinetic energy and n the degrees of freedom that constraints leave.",
+    "kT = 2 T / n of one state, T its kinetic energy and n the degrees of freedom left by the constraints.",
 )
 
 
@@ -63,8 +63,8 @@ heat = _booked("heat", lambda ledger: ledger.heat, "Energy taken from the bath s
 work = _booked(
     "work", lambda ledger: ledger.work, "Work done since the start by potentials that change in time, by forces and by stochastic potentials."
 )
-integrator_error = _booked("integrator_error", lambda ledger: ledger.error, "What is left of the change of H when heat and work are taken away.")
-acceptance = _booked("acceptance", lambda ledger: ledger.accepted / jnp.maximum(ledger.steps, 1), "The share of steps that were accepted.")
+integrator_error = _booked("integrator_error", lambda ledger: ledger.error, "What is left of the change of H after subtracting heat and work.")
+acceptance = _booked("acceptance", lambda ledger: ledger.accepted / jnp.maximum(ledger.steps, 1), "The fraction of steps that were accepted.")
 
 
 @cache  # the same object for the same name, so that a second run compiles nothing

@@ -46,7 +46,7 @@ class Plan:
         if free is not None and self.memory > _SHARE * free:
             raise DomainError(
                 f"This run needs about {_size(self.memory)} of memory, but {_size(free)} are free. Use fewer trajectories or values at once, "
-                "a longer stride (every=), fewer bins or lags, or keep_final=False if the last states are not wanted."
+                "a longer stride (every=), fewer bins or lags, or keep_final=False if the last states are not needed."
             )
 
     def __repr__(self):

@@ -156,7 +156,7 @@ def request(
         start, trajectories, done = continue_from.final, continue_from.trajectories_run, continue_from.steps_done
         step, path, t0, sweep, first_trajectory = before.step, before.path, before.t0, before.axes, before.first
     if start is None or step is None:
-        raise DomainError("A run needs start and step=, or continue_from= a result to go on from.")
+        raise DomainError("A run needs start and step=, or continue_from= a result to continue from.")
     check_step(step)
     t0 = 0.0 if t0 is None else t0
     check_time(t0)
@@ -166,7 +166,7 @@ def request(
     every = count(every if every is not None else -(-steps // 100), "every")
     burn_in, first = count(burn_in, "burn_in", least=0), count(first_trajectory, "first_trajectory", least=0)
     if burn_in + steps >= 2**30:
-        raise DomainError(f"A run has at most 2³⁰ steps, got {burn_in + steps}. Go on with simulate(scheme, continue_from=result, steps=...).")
+        raise DomainError(f"A run has at most 2³⁰ steps, got {burn_in + steps}. Continue with simulate(scheme, continue_from=result, steps=...).")
     if first + trajectories >= 2**63:
         raise DomainError(f"Trajectory numbers are below 2⁶³, got {first + trajectories}.")
     one_of(mode, MODES, "mode")
@@ -180,7 +180,7 @@ def request(
     here = jax.local_device_count()
     devices = here if devices is None else count(devices, "devices")
     if devices > here:
-        raise DomainError(f"devices = {devices} were asked for, but there are {here} here.")
+        raise DomainError(f"devices = {devices} were requested, but only {here} are available.")
     found = known(mode, Setting(schemes[0], path, watchers), one)
     if found is None:
         watchers = tuple((name, watcher.bound(scheme, name, one)) for name, watcher in watchers)
@@ -229,11 +229,11 @@ def _before(result: Result, given: Mapping[str, Any], first: int) -> Request:
     """The request of the run that goes on, which says everything but how far."""
     named = [name for name, value in given.items() if value is not None] + (["first_trajectory"] if first else [])
     if named:
-        raise DomainError(f"continue_from goes on with the {', '.join(named)} of the result; leave that out.")
+        raise DomainError(f"continue_from takes {', '.join(named)} from the result; omit it here.")
     if result.final is None:
         raise DomainError("continue_from needs the last states of a run, but this one was made with keep_final=False.")
     if not isinstance(result.trajectories_run, int):
-        raise DomainError(f"The values of this sweep ended with different numbers of trajectories, {result.trajectories_run}: go on with each alone.")
+        raise DomainError(f"The values of this sweep ended with different numbers of trajectories, {result.trajectories_run}: continue each alone.")
     return result.request
 
 

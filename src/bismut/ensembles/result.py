@@ -81,7 +81,7 @@ class Result:
     times       of the records
     provenance  what is needed to repeat the run
     steps_done  steps made since the very beginning, burn-in and earlier runs included
-    certificate what the run proves of itself, if it was asked for: simulate(..., certify=True)
+    certificate what the run certifies about itself, if requested: simulate(..., certify=True)
     """
 
     def __init__(

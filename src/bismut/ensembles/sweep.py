@@ -36,7 +36,7 @@ def grid(sweep: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
     axes = {name: np.asarray(values) for name, values in (sweep or {}).items()}
     for name, values in axes.items():
         if name in AXES or _STATES.fullmatch(name):
-            raise DomainError(f"A parameter called {name!r} cannot be swept: results have an axis or an array of that name. Call it otherwise.")
+            raise DomainError(f"A parameter called {name!r} cannot be swept: results have an axis or an array of that name. Rename it.")
         if values.ndim != 1 or not len(values):
             raise DomainError(f"sweep[{name!r}] must be a list of one or more numbers, got an array of shape {values.shape}.")
     return axes

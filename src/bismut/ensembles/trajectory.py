@@ -29,7 +29,7 @@ from bismut.tracing import traced
 class Trajectory(NamedTuple):
     """Times, states along the first axis, and how each recorded interval was solved (worst residual, all converged, iterations).
 
-    From a step that cannot be solved on, states are not numbers, and `outcome` says which step that was.
+    From the first step that cannot be solved, states are NaN, and `outcome` reports that step.
     """
 
     times: Float[Array, " records"]
@@ -87,7 +87,7 @@ def trajectory(
     path: Path | None = None,
     t0: float = 0.0,
 ) -> Trajectory:
-    """One trajectory, kept whole. jax.grad and jax.jvp go through it, by implicit differentiation of each step.
+    """One trajectory, kept whole. jax.grad and jax.jvp differentiate through it, by implicit differentiation of each step.
 
     start       from scheme.start(...)
     every       steps between kept states

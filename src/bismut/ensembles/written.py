@@ -73,7 +73,7 @@ def read(arrays: Any, form: Form, known: Mapping[str, type]) -> Any:
         return _PLAIN[kind](read(_part(arrays, str(i)), each, known) for i, each in enumerate(forms))
     names = _fields(known[kind]) if kind in known else None
     if names is None or len(names) != len(forms):
-        raise StoreError(f"A stored tree holds a {kind!r}, which is not known here.")
+        raise StoreError(f"A stored tree holds a {kind!r}, which is unknown here.")
     return known[kind](*(read(_part(arrays, name), each, known) for name, each in zip(names, forms, strict=True)))
 
 

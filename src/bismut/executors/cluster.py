@@ -37,10 +37,10 @@ _ENDING = 30.0  # seconds for a worker that hangs to be ended and to come back
 class Dask(Elsewhere):
     """An executor: a cluster of Dask.distributed.
 
-    where       a Cluster or a Client of Dask, the address of a scheduler ("tls://host:8786"), or "local:2" for so many processes on this machine
-    insecure    allow a cluster elsewhere without TLS: whoever can reach it can run programs on it
-    attempts    how often a block is tried before it is reported as failed; a try ends when Dask has given up or the block raises
-    patience    seconds without a sign of life after which a worker is ended and its block given to another
+    where       a Cluster or a Client of Dask, the address of a scheduler ("tls://host:8786"), or "local:2" for two processes on this machine
+    insecure    allow a cluster elsewhere without TLS: anyone who can reach it can run programs on it
+    attempts    how often a block is tried before it is reported as failed; an attempt ends when Dask has given up or the block raises
+    patience    seconds without a sign of life after which a worker is terminated and its block given to another
     """
 
     def __init__(self, where: Any, *, insecure: bool = False, attempts: int = ATTEMPTS, patience: float = PATIENCE):
@@ -77,7 +77,7 @@ class Dask(Elsewhere):
         except (OSError, TimeoutError) as problem:
             self.close()
             why = str(problem) or "what listens there does not answer as a scheduler does"
-            raise BismutError(f"There is no cluster at {address}: {why}. Begin one with `dask scheduler` and `dask worker {address}`.") from problem
+            raise BismutError(f"There is no cluster at {address}: {why}. Start one with `dask scheduler` and `dask worker {address}`.") from problem
         except BaseException:
             self.close()
             raise
@@ -159,10 +159,10 @@ def check_address(address: str, insecure: bool) -> None:
     try:
         places = {entry[4][0] for entry in socket.getaddrinfo(parts.hostname, None)}
     except OSError as problem:
-        raise BismutError(f"The host of {address} is not known: {problem}.") from problem
+        raise BismutError(f"The host of {address} is unknown: {problem}.") from problem
     if not all(ipaddress.ip_address(str(place).partition("%")[0]).is_loopback for place in places):
         raise BismutError(
-            f"{address} is not on this machine and its connections are open: whoever can reach it can run programs on it. Use tls:// "
+            f"{address} is not on this machine and its connections are open: anyone who can reach it can run programs on it. Use tls:// "
             "(docs/scaling.md says how), or allow it in a network you trust with --insecure (in Python insecure=True)."
         )
 
@@ -244,7 +244,7 @@ class _Crew:
         if time.monotonic() - self._looked < _LOOK:
             return []
         if self._client.status not in ("running", "connecting"):
-            raise ProcessError(f"The cluster is gone ({self._client.status}). What was kept of the run stays, and the run can be resumed.")
+            raise ProcessError(f"The cluster is lost ({self._client.status}). What was committed is kept, and the run can be resumed.")
         self._looked = time.monotonic()
         self._threads = self._client.nthreads()
         gone = [ticket for ticket, place in self._places.items() if place not in self._threads]

@@ -29,7 +29,7 @@ class Processes(Elsewhere):
 
     workers     how many
     attempts    how often a block is tried before it is reported as failed
-    patience    seconds without a sign of life after which a process is ended and its block given to another
+    patience    seconds without a sign of life after which a process is terminated and its block given to another
     """
 
     def __init__(self, workers: int = 2, *, attempts: int = ATTEMPTS, patience: float = PATIENCE):
@@ -158,7 +158,7 @@ class _Pool:
         ticket = process.ticket
         self._drop(process)
         if not ready and code > 0:
-            raise ProcessError(f"A worker process ended before it was ready, with exit code {code}; what it said is above.")
+            raise ProcessError(f"A worker process ended before it was ready, with exit code {code}; its output is above.")
         return [] if ticket is None else [News("lost", ticket, f"Its worker, process {process.pid}, died ({_death(code)}).")]
 
     def end(self, ticket: int) -> None:

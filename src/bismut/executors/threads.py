@@ -18,7 +18,7 @@ def cores() -> int:
 
 
 class Threads:
-    """An executor: threads of this process, as many as there are cores if not given. A job that raises is not tried again: it would raise again."""
+    """An executor: threads of this process, by default as many as there are cores. A job that raises is not retried: it would raise again."""
 
     elsewhere = False
 

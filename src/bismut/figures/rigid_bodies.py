@@ -3,7 +3,7 @@
     L = Σ ½ M|v_i|² + ½ w_i·I w_i − U(x, R)   on (ℝ³ × SO(3))^K,      U = dipoles + soft cores (+ a trap while the bath is on)
 
 In the bath each of the six axes of a body must come to the same temperature, ⟨p_a²⟩ = kT M_a and ⟨m_a²⟩ = kT I_a, whatever U is. Without the bath
-energy stays within a bound, and total momentum and angular momentum stay what they are. `Langevin` (BAOAB) does so; Euler–Maruyama with projected
+energy stays within a bound, and total momentum and angular momentum are conserved. `Langevin` (BAOAB) does so; Euler–Maruyama with projected
 rotations does neither, at a quarter of the step; at the same step it blows up.
 """
 

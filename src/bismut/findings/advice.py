@@ -51,7 +51,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Advice:
-    """The largest step for which every bias stays below the tolerance; `tried` is the largest that was looked at, and nothing beyond it is known."""
+    """The largest step for which every bias stays below the tolerance; `tried` is the largest step tried, and nothing beyond it is known."""
 
     step: float
     tolerance: float
@@ -89,7 +89,7 @@ def advise_step(
     seed: int = 0,
     budget: int | float | str = 20.0,
 ) -> Advice:
-    """The largest step for which the bias in temperature, potential energy and observables of yours stays below a tolerance, with the curve.
+    """The largest step for which the bias in temperature, potential energy and your own observables stays below a tolerance, with the curve.
 
     step       a step to begin with; twice and half of it are tried as well
     tolerance  of biases, each over the spread of its observable
@@ -101,7 +101,7 @@ def advise_step(
     bath, why = bath_of(scheme, state, step, temperature)
     if bath is None:
         raise BismutError(
-            f"advise_step needs a scheme with a temperature: {why or 'this one claims none'}. Give temperature= if it has one all the same."
+            f"advise_step needs a scheme with a temperature: {why or 'this one claims none'}. Give temperature= if it has one nevertheless."
         )
     watch = watcher(scheme.system, bath, observables)
     share = seconds_of(budget) / len(_LEVELS)

@@ -93,14 +93,14 @@ def verify_step(
     """Judge a step function of your own, or of another program, as `verify` judges a scheme.
 
     step         step(q, p, h, dW) ↦ (q, p), a JAX function; it may name t and parameters
-    on           the system that it is to solve, or only the space it moves on
+    on           the system it should solve, or only the space it moves on
     start        a bm.State(q, p), p canonical: ∂L/∂v, on a group in the body frame
     h            the step size
     channels     how many Wiener increments a step takes, as dW, each with variance h
-    claims       what is to be held against it: bm.Claims(order=2, symplectic=True, ...)
+    claims       the claims it is tested against: bm.Claims(order=2, symplectic=True, ...)
     temperature  kT, if it has a bath; then temperatures and averages are measured
 
-    The others are as for `verify`.
+    Other arguments are as for `verify`.
     """
     scheme = hand_written(step, on, channels=channels, claims=claims, name=name)
     more = {"order": order, "temperature": temperature, "tolerance": tolerance, "observables": observables, "budget": budget, "alarm": alarm}

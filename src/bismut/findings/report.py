@@ -23,7 +23,7 @@ FAILED, UNDECIDED = 1, 3
 class Report:
     """All findings about one scheme with a step, or about a space. `ok` if every claim passed: none failed, none is undecided.
 
-    alarm    the probability that a report on something faultless names a failure; None where chance has no say
+    alarm    the probability that a report on a correct scheme contains a failure; None where chance has no say
     seconds  what it cost
     """
 

@@ -35,7 +35,7 @@ def check_space(space: Any, *, seed: int = 0) -> Report:
     space  the space; best checked before anything runs on it
     seed   of the random points and velocities
 
-    Returns a report as `verify` does: print it, ask `report.ok`, or take one finding, `report["velocity comes back"].measured`.
+    Returns a report as `verify` does: print it, check `report.ok`, or take one finding, `report["velocity comes back"].measured`.
     """
     if not isinstance(space, Space):
         raise ShapeError(f"check_space needs a configuration space such as SO3() or a class derived from bm.Space, got {type(space).__name__}.")

@@ -55,20 +55,20 @@ def verify(
 ) -> Report:
     """Measure what a scheme claims: structure, orders, consistency of what was written by hand, the machine, and equilibrium.
 
-    start        a state at which, and from which, things are measured
+    start        the state at which and from which measurements are made
     step         the step h of the measurements
     seed         of the noise
     order        whether orders are measured, which takes longest
-    equilibrium  whether a bath is measured; leave it out where a force drives the system on purpose
-    integrity    whether engines and compilers are compared; as for order, if not said
-    temperature  kT, where the scheme does not say it, or another one is believed
-    tolerance    how far temperatures may be off, relative, and averages, in units of their spread
+    equilibrium  whether a bath is measured; switch it off where a force drives the system on purpose
+    integrity    whether engines and compilers are compared; the same as `order` by default
+    temperature  kT, if the scheme does not define it or is believed to have another
+    tolerance    how far temperatures may deviate, relatively, and averages, in units of their spread
     observables  names and functions of a State whose averages are compared with those of exp(−H/kT)
-    budget       seconds for sampling, or "30s", "2m", "1h"; 0 for none. Compiling comes on top
-    alarm        the probability that a report on something faultless names a failure
+    budget       seconds for sampling, or "30s", "2m", "1h"; 0 for none. Compilation is extra
+    alarm        the probability that a report on a correct scheme contains a failure
 
-    Returns a report: print it, ask `report.ok`, or take one finding, `report["symplectic defect"].measured`. `report.undecided` lists claims for
-    which there were too few samples, `report.unmeasured` what was not looked at, and why.
+    Returns a report: print it, check `report.ok`, or take one finding, `report["symplectic defect"].measured`. `report.undecided` lists claims for
+    which there were too few samples, `report.unmeasured` what was not measured, and why.
     """
     check_step(step)
     seconds = seconds_of(budget)

@@ -59,7 +59,7 @@ class Flow(Scheme):
 
     def __check_init__(self):
         if isinstance(self.system, System) and self.system.constraints and not self.constrained:
-            raise BismutError(f"{type(self).__name__} knows nothing of constraints. Use an action such as VariationalEuler or Verlet, or Langevin.")
+            raise BismutError(f"{type(self).__name__} does not support constraints. Use an action such as VariationalEuler or Verlet, or Langevin.")
 
     def details(self) -> list[str]:
         """Lines for `explain`."""

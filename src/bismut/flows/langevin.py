@@ -40,12 +40,12 @@ class Langevin(Flow):
     temperature  kT, a number ≥ 0 or a function of t
     friction     Γ in F = −Γ v: a number, numbers per coordinate, axis or body, matrices (may be singular); or a function B(q) of factors (n, r) with
                  Γ = BBᵀ/2kT. Without friction and rate the system's own stochastic potentials are the bath: B = dγ
-    rate         Γ = rate · M instead: momenta forget at this rate, whatever the masses
+    rate         Γ = rate · M instead: momenta decay at this rate, whatever the masses
     schedule     a function of t that multiplies the friction
     splitting    BAOAB, ABOBA, OBABO, GLA(action), Metropolised(action)
-    retraction   "cayley" or "exp", by which every piece moves on a group; that of the space if not given
+    retraction   "cayley" or "exp", by which every piece moves on a group; that of the space by default
 
-    Stochastic potentials beside a friction drive the system on their own account; nothing balances them. friction=0 is the system without a bath.
+    Stochastic potentials in addition to a friction drive the system by themselves; nothing balances them. friction=0 is the system without a bath.
     """
 
     temperature: Temperature
@@ -73,7 +73,7 @@ class Langevin(Flow):
             raise BismutError(f"splitting must be BAOAB, ABOBA, OBABO, GLA(action) or Metropolised(action), got {splitting!r}.")
         check_quadratic(system, "A heat bath")
         if system.dissipation is not None:
-            raise BismutError("This system has its own dissipation already (thermalize). Give Langevin the system from before.")
+            raise BismutError("This system already has its own dissipation (thermalize). Give Langevin the original system.")
         self.system, self.splitting, self.retraction = system, splitting, retraction
         self.temperature = Temperature(temperature, system.dtype)
         self.friction = friction_of(system, friction, rate)
@@ -229,7 +229,7 @@ class Langevin(Flow):
             raise BismutError(f"{self.splitting} needs an action such as bm.Verlet, but it made a {type(scheme).__name__}.")
         if self.retraction is not None and scheme.space != self.space:
             raise BismutError(
-                f"retraction={self.retraction!r} does not belong to {scheme.title}, which moves on {scheme.space}. Leave one of the two out."
+                f"retraction={self.retraction!r} does not belong to {scheme.title}, which moves on {scheme.space}. Omit one of the two."
             )
         return scheme
 
@@ -269,7 +269,7 @@ class Langevin(Flow):
         system = self.moving
         if system.force_sees_velocity:
             raise BismutError(
-                f"The force depends on the velocity, and a kick at fixed q does not know it. {self.splitting} cannot place it: "
+                f"The force depends on the velocity, which is not known in a kick at fixed q, so {self.splitting} cannot include it: "
                 "use splitting=GLA(bm.Midpoint), or friction= if the force is a friction."
             )
 

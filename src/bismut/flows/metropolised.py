@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Metropolised(Splitting):
-    """A variational step that is its own reverse, accepted or refused, between two halves of the bath: exp(−H/kT) exactly, whatever the step.
+    """A variational step that is its own reverse, accepted or rejected, between two halves of the bath: exp(−H/kT) exactly, whatever the step.
 
     action  what makes the scheme from the system: bm.Verlet, bm.Midpoint, ...
 
-    Refused steps leave q and turn p around. A step whose equation is not solved is refused, and so is an implicit one that does not lead back:
+    Rejected steps keep q and reverse p. A step whose equation is not solved is rejected, and so is an implicit one that does not lead back:
     (q1, −p1) must go to (q0, −p0), which its equation does not ensure if it has several solutions.
     """
 
@@ -115,11 +115,11 @@ def check_reversible(pieces: Langevin, action: Callable[[System], Action]) -> No
     """Acceptance gives the Gibbs measure only for a step that, turned around, leads back, and with noise that friction balances."""
     system = pieces.moving
     if system.channels:
-        raise BismutError("A Metropolised step cannot have noise that no friction balances. Leave friction= out to balance the system's γ_i.")
+        raise BismutError("A Metropolised step cannot have noise that no friction balances. Omit friction= to balance the system's γ_i.")
     if pieces.temperature.zero:
         raise DomainError("temperature must be positive for a Metropolised step.")
     if system.forced:
-        raise BismutError("A Metropolised step samples exp(−H/kT); a force that is not −dU has no place in it.")
+        raise BismutError("A Metropolised step samples exp(−H/kT); it does not allow a force that is not −dU.")
     space, dtype = system.space, system.dtype
     point = lambda: space.move(space.origin(dtype), space.unflatten(jnp.linspace(0.1, 0.3, space.dim, dtype=dtype)))
     at_rest = _number(lambda: jnp.max(jnp.abs(space.flatten(system.momentum(point(), space.zero(dtype))))))
@@ -131,7 +131,7 @@ def check_reversible(pieces: Langevin, action: Callable[[System], Action]) -> No
         gap = _number(lambda: reversed_gap(scheme, state(), 0.1, jnp.zeros(0, dtype)))
         if gap is not None and not gap < 1e-9:
             raise BismutError(
-                f"A Metropolised step must be its own reverse, but {scheme.title} turned around misses its start by {gap:.2g} (step 0.1). "
+                f"A Metropolised step must be its own reverse, but {scheme.title} reversed misses its start by {gap:.2g} (step 0.1). "
                 "Use bm.Verlet, or a midpoint action with the exponential retraction."
             )
 

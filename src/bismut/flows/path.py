@@ -22,7 +22,7 @@ from bismut.spaces import Point, Velocity, scale
 def end_momenta(action: Action, q0: Point, q1: Point, h, dW: Float[Array, " m"], t=0.0, *, p: Velocity | None = None) -> tuple[Velocity, Velocity]:
     """The discrete Legendre transforms (p0, p1) = (−D₁S_d − f⁻, D₂S_d + f⁺) of one step.
 
-    p  the momentum before the step; wanted only where a force is explicit and sees its velocity, as that of VariationalEuler
+    p  the momentum before the step; needed only where a force is explicit and depends on its velocity, as in VariationalEuler
     """
     if p is None and action.explicit_force and action.system.force_sees_velocity:
         raise BismutError(
@@ -54,7 +54,7 @@ def action_sum(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0
     """𝔊 = Σ_k S_d(q_k, q_{k+1}; h, ΔW_k), the action of a path.
 
     path  points q_0 ... q_N, time along the first axis of each array
-    dW    increments, one row a step
+    dW    increments, one row per step
     """
     before, after, dW, times = _steps(path, h, dW, t0)
 
@@ -67,7 +67,7 @@ def action_sum(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0
 def action_differential(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0.0, *, p: Velocity | None = None) -> Float[Array, "inner n"]:
     """d𝔊 and the virtual work of forces at the inner points of a path, one row each: zero along a solution, and only there.
 
-    p  momenta along the path, for an explicit force that sees their velocities; the rest as for action_sum
+    p  momenta along the path, for an explicit force that depends on their velocities; the rest as for action_sum
     """
 
     def ends(q0, q1, w, t, p):
@@ -84,7 +84,7 @@ def action_differential(action: Action, path: Point, h, dW: Float[Array, "steps 
 def euler_lagrange(action: Action, q0: Point, q1: Point, h, dW: Float[Array, "steps m"], t0=0.0) -> Point:
     """The two-step form: the path through q0 and q1 that solves D₂S_d(q_{k−1}, q_k) + D₁S_d(q_k, q_{k+1}) = 0.
 
-    dW holds the increments of all steps; the first belongs to the step from q0 to q1. From a step that cannot be solved on, points are not numbers.
+    dW holds the increments of all steps; the first belongs to the step from q0 to q1. From the first step that cannot be solved, points are NaN.
     """
     stepper = flow(action)
 

@@ -27,9 +27,9 @@ from bismut.spaces import Group, Space
 
 
 class Reduced(Flow):
-    """The momentum of a scheme on a group that does not care where it is. States keep q at the identity; p is what moves.
+    """The momentum of a scheme on a group that does not depend on position. States keep q at the identity; p is what moves.
 
-    of  the scheme of the whole system; refused if L or the noise depend on q
+    of  the scheme of the whole system; rejected if L or the noise depends on q
     """
 
     of: Scheme
@@ -38,7 +38,7 @@ class Reduced(Flow):
         if not isinstance(of, Scheme):
             raise BismutError(f"Reduced needs a scheme such as VariationalEuler(system), got {type(of).__name__}.")
         if not isinstance(of.space, Group):
-            raise BismutError(f"Only on a group does momentum move by itself, but {of.space} is none.")
+            raise BismutError(f"Momentum moves by itself only on a group, and {of.space} is not one.")
         self.system, self.of = of.system, of
         gap = _asymmetry(of)
         if not gap < 1e-9:

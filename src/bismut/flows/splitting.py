@@ -145,8 +145,8 @@ class Letters(Splitting):
         return self.word
 
 
-BAOAB = Letters("BAOAB", "B½ A½ O A½ B½. Configurations are right to order 4 at high friction, and for the oscillator exactly. The default.")
-ABOBA = Letters("ABOBA", "A½ B½ O B½ A½. One evaluation of the force a step.")
+BAOAB = Letters("BAOAB", "B½ A½ O A½ B½. Configurations are accurate to order 4 at high friction, and exact for the oscillator. The default.")
+ABOBA = Letters("ABOBA", "A½ B½ O B½ A½. One evaluation of the force per step.")
 OBABO = Letters("OBABO", "O½ B½ A B½ O½. The trapezoid action between two halves of the bath.")
 
 

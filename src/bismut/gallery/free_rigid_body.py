@@ -2,7 +2,7 @@
 
     L = ½ w·Iw,           dm/dt = m × w,   m = Iw                        on SO(3)
 
-A body that nothing acts on. The spatial angular momentum R m is fixed, so m moves on a sphere, along its intersections with the ellipsoid of
+A body that nothing acts on. The spatial angular momentum R m is constant, so m moves on a sphere, along its intersections with the ellipsoid of
 constant energy: stable rotation about the axes of the smallest and the largest moment, tumbling near the middle one. Noise would need a potential
 that depends on the orientation and so break the symmetry: the free body is deterministic. The variational method keeps R m exactly and the energy
 within a bound that does not grow.

@@ -4,7 +4,7 @@
     γ_ij = s exp(−r²/2)            one for each pair
 
 Ellipsoidal magnets with a soft core on (ℝ³ × SO(3))^K. Every force, torque and kick depends on relative configurations alone, so total momentum and
-total angular momentum (orbital and spin) stay what they are on every path; energy does not. Two magnets head to tail have the dipole energy −2/r³.
+total angular momentum (orbital and spin) are conserved on every path; energy is not. Two magnets head to tail have the dipole energy −2/r³.
 In a bath each of the six axes of every magnet comes to the same temperature, whatever the interaction.
 """
 

@@ -2,9 +2,9 @@
 
     L = ½ w·Iw,       dm = m × w dt + Σ s_i e_i ∘ dW_i,   m = Iw                        on SO(3)
 
-Thrusters that misfire, or a tumbling grain hit by gas: torques whose axes turn with the body. Constant torques in the body are no differential of a
-function on SO(3), because left-invariant fields do not commute, so no stochastic potential gives them; they are random forces, and enter as virtual
-work. Angular momentum J = R m in space does a random walk with steps R e_i s_i dW_i, and ⟨|J|²⟩ = |J₀|² + (s₁² + s₂² + s₃²) t whatever the
+Thrusters that misfire, or a tumbling grain hit by gas: torques whose axes turn with the body. Constant torques in the body are not the differential
+of a function on SO(3), because left-invariant fields do not commute, so no stochastic potential gives them; they are random forces, and enter as
+virtual work. Angular momentum J = R m in space does a random walk with steps R e_i s_i dW_i, and ⟨|J|²⟩ = |J₀|² + (s₁² + s₂² + s₃²) t whatever the
 inertia. The variational Euler step has this growth exactly, at any step size: it kicks, and then moves freely, which keeps J.
 """
 

@@ -5,7 +5,7 @@
 A free molecule of springs with rest lengths 1 and √2; nonlinear because springs turn. Its mean kinetic energy per mass is a temperature, which a
 variational integrator computes without drift for very long times while a more accurate method, not symplectic, loses it (Lew, Marsden, Ortiz, West,
 Int. J. Numer. Meth. Eng. 60, 153 (2004); the original's parameters are not published, these are ours). Forces and kicks act along springs, so
-momentum and angular momentum stay what they are.
+momentum and angular momentum are conserved.
 """
 
 from itertools import product

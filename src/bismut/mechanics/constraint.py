@@ -101,7 +101,7 @@ def check_independent(system: System, q: Point, t=0.0) -> None:
     largest = norms.max(initial=0.0)
     if (norms <= 1e-10 * max(largest, 1e-300)).any() or largest == 0:
         rows = _rows(np.flatnonzero(norms <= 1e-10 * max(largest, 1e-300)))
-        raise DegenerateError(f"The gradient of constraint {rows} vanishes at the start, so it cannot hold anything there. Write it so that ∇g ≠ 0.")
+        raise DegenerateError(f"The gradient of constraint {rows} vanishes at the start, so it constrains nothing there. Write it so that ∇g ≠ 0.")
     combination, values, _ = np.linalg.svd(G / norms[:, None])
     if len(values) < len(norms) or values[-1] < 1e-8:
         weights = combination[:, -1]

@@ -52,11 +52,11 @@ def LiePoisson(
     algebra      SO3(), SE2(), SE3(), or one of so(n), sl(n), su(n), matrix_algebra(...), structure_constants(...)
     hamiltonian  H(μ), or H(μ, a) where something is advected: one number
     noise        H_i(μ) or H_i(μ, a), one value per Wiener process, as one array
-    advected     how many vectors the group turns, 1 for a (3,) on SO3(); or the shape of a, with `act`
-    act          (g, a) ↦ g⁻¹·a, for quantities that are no vectors
-    casimirs     names and functions of (μ) or (μ, a) that the bracket makes invariant, beside those that are known
+    advected     how many vectors the group acts on, 1 for a (3,) on SO3(); or the shape of a, with `act`
+    act          (g, a) ↦ g⁻¹·a, for quantities that are not vectors
+    casimirs     names and functions of (μ) or (μ, a) that the bracket makes invariant, in addition to the known ones
     symmetries   as for System; right_rotation(axis) has the momentum map axis·μ
-    parameters   numbers given to those functions that name an argument `parameters`
+    parameters   numbers passed to the functions that name an argument `parameters`
     """
     if not isinstance(algebra, Group):
         raise BismutError(f"LiePoisson needs a group or an algebra such as SO3() or su(3), got {type(algebra).__name__}.")
@@ -82,7 +82,7 @@ def LiePoisson(
 def _shape(algebra: Group, advected: Any, act: Callable | None) -> tuple[int, ...] | None:
     if advected is None:
         if act is not None:
-            raise BismutError("act says how the group moves advected quantities, but advected= is missing. Give their shape.")
+            raise BismutError("act defines how the group moves advected quantities, but advected= is missing. Give their shape.")
         return None
     if isinstance(advected, tuple | list):
         return tuple(int(n) for n in advected)

@@ -35,7 +35,7 @@ def mechanical(
     parameters: Any = None,
     precision: str = "float64",
 ) -> System:
-    """L = ½⟨v, M v⟩ − U(q), perhaps with constraints g(q) = 0.
+    """L = ½⟨v, M v⟩ − U(q), optionally with constraints g(q) = 0.
 
     mass: for each array of the velocity (a tuple on a product) a number, an array of the velocity's shape (or one that broadcasts to it), or
     symmetric matrices, of the velocity's shape with its last axis repeated: (n, n) for one body, (K, n, n) for K; or a function mass(q) that returns

@@ -48,7 +48,7 @@ def count_forces(system: System) -> int:
     if m is None or shapes(got) != jax.tree.map(lambda leaf: (m, *leaf.shape), want):
         wanted = jax.tree.map(lambda leaf: ("m", *leaf.shape), want)
         raise ShapeError(
-            f"random_force must return covectors shaped like a velocity with one more axis in front, one per Wiener process, {wanted}, "
+            f"random_force must return covectors shaped like a velocity with an extra leading axis, one per Wiener process, {wanted}, "
             f"got {shapes(got)}. Write jnp.stack([F_1, F_2, ...])."
         )
     return m
@@ -58,7 +58,7 @@ def count_hamiltonians(system: System) -> int:
     """How many noise Hamiltonians there are."""
     q, p = system.space.origin(system.dtype), system.space.zero(system.dtype)
     if system._hamiltonian is not None and system._lagrangian is not None:
-        raise BismutError("A system moves by a Lagrangian or by a Hamiltonian, not by both: give one of them.")
+        raise BismutError("A system needs a Lagrangian or a Hamiltonian, not both: give one of them.")
     if system._hamiltonian is not None:
         shape = _shape_of(system, system._hamiltonian, q, p)
         if shape != ():
@@ -117,8 +117,8 @@ def check(system: System) -> None:
 def _check_forces(system: System, q: Point, v: Velocity) -> None:
     if system.in_phase_space and system.constraints:
         raise BismutError(
-            "Constraints stand beside a Lagrangian: noise that sees the momentum moves positions off the surface g = 0, and which force brings them "
-            "back is not determined by g alone. Give L and noise(q), or leave the constraint out."
+            "Constraints need a Lagrangian: noise that depends on the momentum moves positions off the surface g = 0, and which force brings them "
+            "back is not determined by g alone. Give L and noise(q), or omit the constraint."
         )
     if system._force is not None:
         _shape_of(system, system._force, q, v)

@@ -28,15 +28,15 @@ from bismut.tracing import traced
 
 
 class Claims(NamedTuple):
-    """What a scheme says of itself; None where it says nothing. `verify` measures it.
+    """What a scheme claims about itself; None where it claims nothing. `verify` measures it.
 
     order          of the error without noise
     strong_order   of the error on one Brownian path
     weak_order     of the error of averages over the noise
     symplectic     every step preserves the symplectic form, whatever the noise
-    momentum_maps  those of symmetries of L and of every γ_i are kept, whatever the noise
+    momentum_maps  those of symmetries of L and of every γ_i are conserved, whatever the noise
     self_adjoint   a step backwards, with −h and −ΔW, undoes a step
-    casimirs       functions of the momentum that motion along coadjoint orbits keeps are kept, whatever H and the noise
+    casimirs       functions of the momentum that are constant on coadjoint orbits are conserved, whatever H and the noise
     """
 
     order: float | None
@@ -71,7 +71,7 @@ class Scheme(eqx.Module):
 
     @property
     def space(self) -> Space:
-        """The space, with the retraction this scheme moves by."""
+        """The space, with the retraction this scheme uses."""
         return self.system.space
 
     @property
@@ -122,7 +122,7 @@ class Scheme(eqx.Module):
 
     @property
     def title(self) -> str:
-        """The name of the scheme with what was chosen about it."""
+        """The name of the scheme with its options."""
         chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.kw_only and getattr(self, field.name) != field.default}
         settings = ", ".join(f"{name}={value!r}" for name, value in chosen.items())
         return f"{type(self).__name__}({settings})" if settings else type(self).__name__
@@ -148,9 +148,9 @@ class Scheme(eqx.Module):
     ) -> "State | Maxwell":
         """A start state from a velocity or a momentum, or Maxwell momenta at kT = temperature, drawn afresh for each trajectory.
 
-        Where nothing is advected on the dual of an algebra there is no q to give. Leading axes of q and velocity or momentum are a batch: one start
-        per trajectory. `t` is the time of the start, where L depends on it. Under constraints a start off the surface is refused; `project` brings
-        it there, point and momentum. With `ledger` the trajectory keeps books: heat, work and accepted steps, which `bm.heat`, `bm.work` and
+        On the dual of an algebra without advected quantities, no q is given. Leading axes of q and velocity or momentum are a batch: one start
+        per trajectory. `t` is the time of the start, where L depends on it. Under constraints a start off the surface is rejected; `project` moves
+        it there, point and momentum. With `ledger` the trajectory keeps account of heat, work and accepted steps, which `bm.heat`, `bm.work` and
         `bm.acceptance` read.
         """
         given = {"velocity": velocity, "momentum": momentum, "temperature": temperature}

@@ -27,7 +27,7 @@ def blank_ledger(dtype, batch: tuple[int, ...] = ()) -> Ledger:
 
 
 class State(eqx.Module):
-    """A point of phase space, or a batch of them along leading axes. Made by scheme.start(...).
+    """A point of phase space, or a batch of them along leading axes. Created by scheme.start(...).
 
     q       a point of the space
     p       the canonical momentum ∂L/∂v, with the structure of a velocity; on a group a covector of the body frame

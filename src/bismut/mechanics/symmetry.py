@@ -55,7 +55,7 @@ class _Verb:
 
 
 def symmetry(generator: Callable[[Point], Velocity], words: str = "own action") -> Symmetry:
-    """Your own infinitesimal action: `generator` takes q to the velocity ξ_Q(q); `words` say what it is."""
+    """Your own infinitesimal action: `generator` takes q to the velocity ξ_Q(q); `words` describe it."""
     return Symmetry((_Own(generator),), words)
 
 
@@ -71,18 +71,18 @@ def translations(n: int = 3) -> Symmetry:
 
 
 def left_rotation(axis: Axis) -> Symmetry:
-    """Turn everything about `axis` through the origin, fixed in space (a number in the plane); its momentum map is the angular momentum about it."""
+    """Rotate everything about `axis` through the origin, fixed in space (a number in the plane); its momentum map is angular momentum about it."""
     axis = _axis(axis)
     return Symmetry((_Verb("left_rotation", axis),), f"rotation about {axis}")
 
 
 def left_rotations() -> Symmetry:
-    """Turns about all three axes of space; the momentum map is the total angular momentum."""
+    """Rotations about all three axes of space; the momentum map is the total angular momentum."""
     return Symmetry(tuple(_Verb("left_rotation", e) for e in _basis(3)), "all rotations", single=False)
 
 
 def right_rotation(axis: Axis) -> Symmetry:
-    """Turn each body about `axis`, fixed in it, as for a body with two equal moments of inertia."""
+    """Rotate each body about `axis`, fixed in it, as for a body with two equal moments of inertia."""
     axis = _axis(axis)
     return Symmetry((_Verb("right_rotation", axis),), f"rotation about the body axis {axis}")
 

@@ -50,14 +50,14 @@ class System(eqx.Module):
     lagrangian  L(q, v), one number
     noise       γ(q), one value per Wiener process, as one array
     force       F(q, v), a covector with the structure of a velocity; on a group a torque in the body (`in_space` takes torques in space)
-    random_force  F_j(q, v), such covectors with one more axis in front, one per Wiener process; these come after those of the noise
+    random_force  F_j(q, v), such covectors with an extra leading axis, one per Wiener process; these come after those of the noise
     hamiltonian   H(q, p), one number, in place of a Lagrangian; it may be degenerate
     noise_hamiltonian  H_j(q, p), one value per Wiener process, as one array; these come last
-    constraint  g(q), one value per constraint, as one array; the motion keeps g = 0. One that names t moves
-    symmetries  names and actions whose momentum maps one wants to see
-    invariants  names and functions I(q, p) that every path should keep, whatever the noise; `verify` looks
-    parameters  numbers (any tree of arrays) given to those functions that name an argument `parameters`
-    cells       sizes of the blocks into which ∂L/∂v falls, one per array of the velocity; known for `mechanical` systems
+    constraint  g(q), one value per constraint, as one array; the motion keeps g = 0. The constraint moves if it names t
+    symmetries  names and actions whose momentum maps are of interest
+    invariants  names and functions I(q, p) that every path should conserve, whatever the noise; `verify` checks them
+    parameters  numbers (any tree of arrays) passed to the functions that name an argument `parameters`
+    cells       sizes of the blocks into which ∂L/∂v decomposes, one per array of the velocity; known for `mechanical` systems
     """
 
     space: Space = eqx.field(static=True)
@@ -268,7 +268,7 @@ class System(eqx.Module):
 
     @at_once
     def momentum(self, q: Point, v: Velocity, t=0.0) -> Velocity:
-        """p = ∂L/∂v. Of L = T − U only T is looked at: a potential of many bodies is long to trace, and longer without compilation."""
+        """p = ∂L/∂v. Of L = T − U only T is evaluated: a many-body potential takes long to trace, and longer without compilation."""
         if self._hamiltonian is not None:
             return of_velocity(self, q, v, t)
         if self._kinetic is not None:
@@ -349,7 +349,7 @@ class System(eqx.Module):
 
     @property
     def freedom(self) -> int:
-        """Degrees of freedom that the constraints leave."""
+        """Degrees of freedom left by the constraints."""
         return self.space.dim - self.constraints
 
     @property
@@ -400,7 +400,7 @@ class System(eqx.Module):
         return self._changed(space=kinetic.space, _cells=cells, parameters=None, _symmetries=(), **changed)
 
     def with_parameters(self, parameters: Any) -> System:
-        """The same system with other numbers; nothing is compiled again."""
+        """The same system with other numbers; nothing is recompiled."""
         new = cast(parameters, self.dtype)
         if jax.tree.structure(new) != jax.tree.structure(self.parameters):
             raise ShapeError(f"The parameters must keep their structure {jax.tree.structure(self.parameters)}, got {jax.tree.structure(new)}.")

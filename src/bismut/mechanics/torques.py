@@ -23,10 +23,10 @@ def in_space(space: Space, function: Callable) -> Callable:
     """A force, or random forces, in the axes of space as the `force` or `random_force` of a system on a group.
 
     space     the group, say SO3()
-    function  F(q, v), a covector in space, or several with one more axis in front; may name t and parameters
+    function  F(q, v), a covector in space, or several with an extra leading axis; may name t and parameters
     """
     if not isinstance(space, Group):
-        raise DomainError(f"Only a group has axes of body and space, but {type(space).__name__} is none.")
+        raise DomainError(f"Only a group has axes of body and space, and {type(space).__name__} is not one.")
     inner = user_function("force", function, ("q", "v"))
     assert inner is not None
     return _InSpace(space, inner)

@@ -24,11 +24,11 @@ _MOST = 4096  # steps: a draw takes 2N² multiplications
 
 
 class FractionalBrownian(Path):
-    """Noise with a long memory: fractional Brownian motion.
+    """Noise with long memory: fractional Brownian motion.
 
     seed   a whole number
     hurst  H, between ½ and 1
-    steps  N, of the grid, at most 4096: the path has no more
+    steps  N, the number of steps of the grid, at most 4096; the path ends there
     """
 
     noise: Wiener

@@ -28,7 +28,7 @@ class Jumps(Path):
     """Kicks at random times: compound-Poisson, in the sense of Marcus.
 
     seed    a whole number
-    rate    jumps per unit time in each channel, at most two a step
+    rate    jumps per unit time in each channel, at most two per step
     size    mean of their sizes
     spread  standard deviation of their sizes
     """
@@ -58,8 +58,8 @@ class Jumps(Path):
     def check(self, *, channels, h, steps, trajectories):
         if not traced((self.rate, h)) and float(self.rate) * h > _MOST_EXPECTED:
             raise DomainError(
-                f"rate = {float(self.rate):g} is {float(self.rate) * h:.3g} jumps a step, but at most {_MOST_EXPECTED:g} are taken. "
-                "Take a smaller step; jumps so frequent are nearly a Wiener path."
+                f"rate = {float(self.rate):g} is {float(self.rate) * h:.3g} jumps per step, but at most {_MOST_EXPECTED:g} are allowed. "
+                "Use a smaller step; jumps this frequent are nearly a Wiener path."
             )
 
     def change(self, trajectory, step, channel, h):

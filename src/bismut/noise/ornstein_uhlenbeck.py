@@ -29,7 +29,7 @@ _APART = 37.0  # correlation times after which nothing is left: e^{−37} is hal
 
 
 class OrnsteinUhlenbeck(Path):
-    """Noise with a memory: X with dX = η dt, η an Ornstein–Uhlenbeck process of correlation time τ that integrates to unit intensity.
+    """Noise with memory: X with dX = η dt, η an Ornstein–Uhlenbeck process of correlation time τ that integrates to unit intensity.
 
     seed              a whole number; for τ → 0 the path is that of Wiener(seed)
     correlation_time  τ, at most 28 000 steps
@@ -40,7 +40,7 @@ class OrnsteinUhlenbeck(Path):
 
     def __init__(self, seed: Any = 0, *, correlation_time: Any):
         if not traced(correlation_time) and (np.shape(correlation_time) != () or not 0 < correlation_time < np.inf):
-            raise DomainError(f"correlation_time must be one positive number, got {correlation_time!r}. Without memory take Wiener(seed).")
+            raise DomainError(f"correlation_time must be one positive number, got {correlation_time!r}. For noise without memory use Wiener(seed).")
         self.noise = Wiener(seed)
         self.correlation_time = jnp.asarray(correlation_time, float)
 
@@ -59,7 +59,7 @@ class OrnsteinUhlenbeck(Path):
             most = 2**_DEPTH / _APART
             raise DomainError(
                 f"correlation_time = {float(self.correlation_time):g} is {float(self.correlation_time) / h:.3g} steps, but at most {most:.3g} can be "
-                "remembered. Noise that slow is a force of its own: give it as a function of t."
+                "remembered. Noise this slow acts as a force: give it as a function of t."
             )
 
     def change(self, trajectory, step, channel, h):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Path(eqx.Module):
-    """A driving path. Your own is a subclass with `change(trajectory, step, channel, h)`, and perhaps `check`.
+    """A driving path. To define your own, subclass it with `change(trajectory, step, channel, h)` and, optionally, `check`.
 
     jumps  whether increments stay finite when the step goes to zero, so that a kick must be the flow of a noise for unit time (Marcus)
     """
@@ -41,7 +41,7 @@ class Path(eqx.Module):
         """ΔX of one channel over one step of one trajectory."""
 
     def check(self, *, channels: int, h: float, steps: int, trajectories: int) -> None:
-        """Refuse a run that this path cannot drive: so many channels, steps from 0 on, and trajectories from 0 on."""
+        """Reject a run that this path cannot drive, by its numbers of channels, steps and trajectories, the last two counted from 0."""
         del channels, h, steps, trajectories
 
     # What runs use; a path with a cheaper way than channel by channel has its own.
@@ -66,7 +66,7 @@ class Path(eqx.Module):
     def increments(
         self, trajectory: Any, steps: int, channels: int, h: Any, dtype: Any = float, clipped: int | None = None
     ) -> Float[Array, "steps ... m"]:
-        """ΔX of the first steps of one trajectory, given by its number, or of an array of them; one row a step."""
+        """ΔX of the first steps of one trajectory, given by its number, or of an array of them; one row per step."""
         numbers = jnp.arange(steps, dtype=jnp.uint32)
         return _increments(self, counter(trajectory), numbers, channels, jnp.asarray(h, dtype), np.dtype(dtype).name, clipped)
 

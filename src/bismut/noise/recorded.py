@@ -17,11 +17,11 @@ from bismut.tracing import traced
 
 
 class Recorded(Path):
-    """Increments from data: measured, or made elsewhere.
+    """Increments from data: measured, or generated elsewhere.
 
     increments  ΔX, an array (steps, channels) that all trajectories share, or (trajectories, steps, channels)
-    step        the step of the data, if a run with another one should be refused
-    seed        of the normals that belong to no path: those of Maxwell starts and heat baths
+    step        the step of the data, if runs with a different step should be rejected
+    seed        of the normals that are not part of the path: those of Maxwell starts and heat baths
     """
 
     data: Float[Array, "trajectories steps m"]
@@ -33,7 +33,7 @@ class Recorded(Path):
         if data.ndim not in (2, 3) or 0 in data.shape[:-1]:
             raise ShapeError(f"Recorded increments have shape (steps, channels) or (trajectories, steps, channels), got {data.shape}.")
         if not traced(data) and not np.isfinite(data.astype(float)).all():
-            raise DomainError("Recorded increments must be finite. Fill gaps before, say by interpolating the path.")
+            raise DomainError("Recorded increments must be finite. Fill gaps first, say by interpolating the path.")
         self.data = jnp.asarray(data[None] if data.ndim == 2 else data, float)
         self.step = step
         self.noise = Wiener(seed)
@@ -59,7 +59,7 @@ class Recorded(Path):
         if channels != recorded:
             raise ShapeError(f"The recorded path has {recorded} channels, but the noise of the system has {channels}.")
         if not 0 <= steps <= known:
-            raise DomainError(f"The recorded path has steps 0 to {known}, but the run asks for step {steps}. Record more, or run less.")
+            raise DomainError(f"The recorded path has steps 0 to {known}, but the run asks for step {steps}. Record more, or run fewer steps.")
         if paths > 1 and trajectories > paths:
             raise DomainError(f"{paths} paths were recorded, but the run has trajectory {trajectories - 1}. Record one path for all, or more.")
         if self.step is not None and not traced(h) and abs(float(h) - self.step) > 1e-9 * self.step:

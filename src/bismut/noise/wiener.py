@@ -7,7 +7,7 @@ everywhere. Two different programs may round the normals made from them differen
 multiplication with an addition; one program always gives the same bits.) One Threefry block serves four successive
 steps of one channel, so a loop over steps draws every fourth time and wastes nothing.
 
-    refinement   a path with substeps = n sums n fine increments a step: step h with n substeps and step h/n with 1 see one Brownian path
+    refinement   a path with substeps = n sums n fine increments a step: step h with n substeps and step h/n with 1 see the same Brownian path
     shift        path.shift(s) is the path seen from step s on, the base flow θ_s of the paper: shift(s).shift(t) = shift(s + t), s and t of any sign
     bounded      |ζ| ≤ A_h = √(4 max(|ln h|, 1)), so that an implicit step exists almost surely; the change is below the order of the schemes. The
                  bound is that of the step taken, so a bounded coarse increment is not a sum of bounded fine ones. Only the first `clipped`
@@ -37,7 +37,7 @@ class Wiener(Path):
     """Independent Wiener processes, one per channel, for every trajectory: a function of (seed, trajectory, step, channel) and of nothing else.
 
     seed      a whole number
-    substeps  how many fine increments are summed in a step: step h with n substeps and step h/n with 1 see one Brownian path
+    substeps  how many fine increments are summed in a step: step h with n substeps and step h/n with 1 see the same Brownian path
     bounded   whether increments are cut at a few standard deviations, so that implicit steps exist almost surely
     """
 
@@ -68,7 +68,7 @@ class Wiener(Path):
 
     @property
     def seed_number(self) -> int:
-        """The seed as it was given."""
+        """The seed as given."""
         return (int(self.seed[1]) << 32) + int(self.seed[0])
 
     @property

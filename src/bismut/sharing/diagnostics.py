@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 def to_arviz(what: Result | Trajectory | str | Path, *, only: Sequence[str] = ()) -> xarray.DataTree:
     """Observers that kept values or states of single trajectories (`values`, `paths`) as a tree with a group `posterior` and axes (chain, draw, ...),
-    which ArviZ takes: effective sample sizes, R̂, autocorrelations, plots.
+    which ArviZ accepts: effective sample sizes, R̂, autocorrelations, plots.
 
     what  a result, a trajectory or the folder of a run
-    only  names of observers; all that have trajectories and times without them
+    only  names of observers; by default all that have trajectories and times
 
-    Each trajectory is a chain and each look a draw; times stay a coordinate of draws. Observers with different looks do not fit into one tree. ArviZ
-    itself is not needed to make it.
+    Each trajectory is a chain and each observation a draw; times stay a coordinate of draws. Observers with different observation times do not fit
+    into one tree. ArviZ itself is not needed to build it.
     """
     import xarray
 
@@ -33,10 +33,10 @@ def to_arviz(what: Result | Trajectory | str | Path, *, only: Sequence[str] = ()
     fitting = {name: source.tree[name].to_dataset() for name in source.tree.children if name != FINAL}
     fitting = {str(name): data for name, data in fitting.items() if {"trajectory", "time"} <= set(data.dims)}
     if not fitting:
-        raise BismutError("No observer of this run kept values of single trajectories. Observe values(...) or paths(...), and look at them here.")
+        raise BismutError("No observer of this run kept values of single trajectories. Observe values(...) or paths(...).")
     looks = {name: data["time"].values.tobytes() + data["trajectory"].values.tobytes() for name, data in fitting.items()}
     if len(set(looks.values())) > 1:
-        raise BismutError(f"{', '.join(looks)} looked at different times or trajectories. Choose those that belong together with only=[...].")
+        raise BismutError(f"{', '.join(looks)} have different times or trajectories. Choose matching ones with only=[...].")
     variables = {}
     for name, data in fitting.items():
         for kind, array in data.data_vars.items():

@@ -31,16 +31,16 @@ def export(
 ) -> list[Path]:
     """Write a result, a trajectory or a run's folder in another format, and return the files that were written.
 
-    place       file to write; the ending tells the format. For tables of several observers a folder, and `to` names the format
+    place       file to write; its extension determines the format. For tables of several observers a folder, and `to` names the format
     to          gsd, extxyz or lammpstrj: moving bodies, one file for each kept trajectory (observer `paths`; without one, the last state of the first
                 trajectory); netcdf, csv or parquet: everything that was observed
-    only        names of observers, `final` among them; all without one
+    only        names of observers, `final` among them; all by default
     trajectory  the number of one trajectory
     at          of a sweep, names of parameters and their values
-    system      the system or scheme, where `what` does not tell of its bodies: a Trajectory
-    species     a name for each body, such as elements; a letter for each kind of bodies without them
-    box         the periodic box, where pair terms do not tell it
-    overwrite   replace files that are there
+    system      the system or scheme, if `what` does not describe its bodies: a Trajectory
+    species     a name for each body, such as elements; by default a letter for each kind of body
+    box         the periodic box, if pair terms do not define it
+    overwrite   replace existing files
     """
     place = Path(place)
     form = format_of(place, to)

@@ -36,7 +36,7 @@ def import_state(scheme: Scheme, file: str | Path, *, frame: int = -1, temperatu
 
     frame        which one; -1 is the last
     temperature  draw Maxwell momenta at this kT instead of taking the file's velocities
-    project      move the state onto the constraints; by default where there are some, because files round numbers
+    project      move the state onto the constraints; by default if there are any, because files round numbers
     """
     q, velocity = point_from(scheme, read_frame(file, frame), at_rest=temperature is not None)
     project = bool(scheme.system.constraints) if project is None else project
@@ -49,7 +49,7 @@ def point_from(scheme: Scheme, found: Frames, at_rest: bool = False) -> tuple[An
     """Point and velocity of a frame, as the space of a scheme holds them."""
     space, bodies = scheme.space, inventory(scheme.system)
     if bodies is None:
-        raise ShapeError(f"A frame holds bodies, but the points of {space} are none. Give the start as numbers.")
+        raise ShapeError(f"A frame holds bodies, but the points of {space} are not bodies. Give the start as numbers.")
     if len(found.species) != bodies.bodies:
         raise ShapeError(f"The frame holds {len(found.species)} bodies, but {space} has {bodies.bodies}.")
     x, q = found.x[0], None if found.q is None else found.q[0]

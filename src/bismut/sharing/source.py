@@ -91,7 +91,7 @@ def frames(
     bodies, name = source.bodies, source.kept
     if bodies is None:
         raise BismutError(
-            f"Formats of moving bodies hold positions and orientations, but the points of this run are none: {source.run.get('space', 'unknown')}. "
+            f"Formats of moving bodies hold positions and orientations, but points of this run have neither: {source.run.get('space', 'unknown')}. "
             "Choose netcdf, csv or parquet, or give system= if it has bodies."
         )
     if source.run.get("sweep"):
@@ -104,7 +104,7 @@ def frames(
         raise BismutError(f"Trajectory {trajectory} was not kept. Kept: {', '.join(map(str, numbers[:20]))}.")
     names = tuple(species) if species is not None else species_of(bodies)
     if len(names) != bodies.bodies:
-        raise BismutError(f"species names each body, got {len(names)} for {bodies.bodies}.")
+        raise BismutError(f"species must name each body, got {len(names)} names for {bodies.bodies} bodies.")
     chosen = [trajectory] if trajectory is not None else numbers if every or name != FINAL else numbers[:1]
     return {int(number): _frames(source, data.isel(trajectory=numbers.index(number)), names, box) for number in chosen}
 

@@ -50,7 +50,7 @@ class Algebra(Group):
 
     def using(self, retraction):
         if known(retraction) != "exp":
-            raise DomainError(f"{self} moves by the exponential; Cayley's retraction would leave the group. Leave retraction= out.")
+            raise DomainError(f"{self} moves by the exponential; Cayley's retraction would leave the group. Omit retraction=.")
         return self
 
     def origin(self, dtype: Any = float):
@@ -127,7 +127,7 @@ def traces(W: Float[Array, "N N"]) -> Float[Array, " powers"]:
 
 
 def structure_constants(constants: Any, name: str = "algebra") -> Algebra:
-    """The algebra with [e_i, e_j] = Σ_k constants[i, j, k] e_k; refused unless the bracket is skew and fulfils Jacobi's identity."""
+    """The algebra with [e_i, e_j] = Σ_k constants[i, j, k] e_k; rejected unless the bracket is skew and satisfies the Jacobi identity."""
     c = np.asarray(constants, float)
     if c.ndim != 3 or len(set(c.shape)) != 1:
         raise ShapeError(f"structure constants have shape (n, n, n), got {c.shape}.")
@@ -136,31 +136,31 @@ def structure_constants(constants: Any, name: str = "algebra") -> Algebra:
         raise DomainError("structure constants must be skew in their first two indices: [e_i, e_j] = −[e_j, e_i].")
     cycle = np.einsum("ijl,lkm->ijkm", c, c)
     if np.abs(cycle + cycle.transpose(1, 2, 0, 3) + cycle.transpose(2, 0, 1, 3)).max() > 1e-9 * size**2:
-        raise DomainError("structure constants must fulfil Jacobi's identity, [[x, y], z] + [[y, z], x] + [[z, x], y] = 0.")
+        raise DomainError("structure constants must satisfy the Jacobi identity, [[x, y], z] + [[y, z], x] + [[z, x], y] = 0.")
     entries = tuple((int(i), int(j), int(k), float(c[i, j, k])) for i, j, k in np.argwhere(np.abs(c) > 1e-14 * size))
     return Algebra(name, c.shape[0], entries)
 
 
 def matrix_algebra(matrices: Any, name: str = "matrix algebra") -> Algebra:
-    """The algebra of real matrices (n, N, N), a basis that commutators do not leave."""
+    """The algebra of real matrices (n, N, N), a basis whose span is closed under commutators."""
     E = np.asarray(matrices)
     if E.ndim != 3 or E.shape[1] != E.shape[2] or np.iscomplexobj(E):
-        raise ShapeError(f"A basis has shape (n, N, N) and is real, got {E.dtype} {E.shape}. For complex matrices there is su(n).")
+        raise ShapeError(f"A basis has shape (n, N, N) and is real, got {E.dtype} {E.shape}. For complex matrices use su(n).")
     E = E.astype(float)
     flat = E.reshape(len(E), -1)
     if np.linalg.matrix_rank(flat) < len(E):
-        raise DomainError(f"The {len(E)} matrices are not independent, so they are no basis. Leave out what follows from the others.")
+        raise DomainError(f"The {len(E)} matrices are not linearly independent, so they are not a basis. Remove the dependent ones.")
     commutators = np.einsum("iab,jbc->ijac", E, E) - np.einsum("jab,ibc->ijac", E, E)
     c, *_ = np.linalg.lstsq(flat.T, commutators.reshape(len(E) ** 2, -1).T, rcond=None)
     if np.abs(flat.T @ c - commutators.reshape(len(E) ** 2, -1).T).max() > 1e-9 * max(float(np.abs(E).max()) ** 2, 1e-300):
-        raise DomainError("The matrices are no algebra: a commutator leaves their span. Add what is missing.")
+        raise DomainError("The matrices do not span an algebra: a commutator leaves their span. Add the missing ones.")
     made = structure_constants(c.T.reshape(len(E), len(E), len(E)), name)
     return Algebra(name, made.n, made.entries, tuple(float(value) for value in E.ravel()))
 
 
 @lru_cache(maxsize=64)
 def so(n: int) -> Algebra:
-    """so(n), skew matrices: e_ij − e_ji with i < j. so(3) is that of SO3(), with another basis."""
+    """so(n), skew matrices: e_ij − e_ji with i < j. so(3) is the algebra of SO3() in another basis."""
     _sized("so", n, 2)
     rows, columns = np.triu_indices(n, 1)
     E = np.zeros((len(rows), n, n))
@@ -170,7 +170,7 @@ def so(n: int) -> Algebra:
 
 @lru_cache(maxsize=64)
 def sl(n: int) -> Algebra:
-    """sl(n), real matrices without a trace: e_ij with i ≠ j, then e_ii − e_{i+1,i+1}."""
+    """sl(n), traceless real matrices: e_ij with i ≠ j, then e_ii − e_{i+1,i+1}."""
     _sized("sl", n, 2)
     rows, columns = np.nonzero(~np.eye(n, dtype=bool))
     E = np.zeros((n * n - 1, n, n))

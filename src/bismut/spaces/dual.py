@@ -41,7 +41,7 @@ class Dual(Space):
 
     def __post_init__(self):
         if not isinstance(self.group, Group):
-            raise DomainError(f"The dual is that of the algebra of a group such as SO3(), got {type(self.group).__name__}.")
+            raise DomainError(f"A dual needs a group such as SO3(), got {type(self.group).__name__}.")
         if self.shape is not None and self.act is None:
             turn = _rotation(jax.eval_shape(self.group.origin))
             if turn is None or len(self.shape) not in (1, 2) or self.shape[-1] != turn.shape[-1]:
@@ -79,9 +79,7 @@ class Dual(Space):
         return a @ _rotation(g) if self.act is None else self.act(g, a)
 
     def subtract(self, q1, q0):
-        raise DomainError(
-            f"No velocity leads from one point of {self} to another by itself. What needs one, a displacement say, is not defined here."
-        )
+        raise DomainError(f"No velocity leads from one point of {self} to another by itself, so a displacement, for example, is not defined here.")
 
     def gap(self, q1, q0):
         return jnp.zeros(0) if self.shape is None else jnp.ravel(q1 - q0)

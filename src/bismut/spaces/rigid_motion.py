@@ -151,7 +151,7 @@ class SE3(_RigidMotion):
 class SE2(_RigidMotion):
     """Rigid motions of the plane. Points are pairs (R (2, 2), x (2,)), velocities arrays (3,): angular, then body linear velocity.
 
-    A subgroup of SE(3): every formula is SE(3)'s, restricted to turns about the third axis and shifts across it.
+    A subgroup of SE(3): every formula is SE(3)'s, restricted to rotations about the third axis and translations normal to it.
     """
 
     retraction: str = "cayley"

@@ -192,7 +192,7 @@ class SO3(Group):
         return "A rotation vector becomes one with SO3().from_rotation_vector(x)." if shape == (3,) else ""
 
     def from_quaternion(self, quaternion: Float[Array, "4"]) -> Float[Array, "3 3"]:
-        """The rotation of a quaternion (scalar first) of any length but 0."""
+        """The rotation of a quaternion (scalar first) of any non-zero length."""
         quaternion = jnp.asarray(quaternion)
         quaternion = quaternion / jnp.sqrt(quaternion @ quaternion)
         s, k = quaternion[0], hat(quaternion[1:])

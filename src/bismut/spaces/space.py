@@ -58,7 +58,7 @@ def known(retraction: str) -> str:
 
 
 class Space:
-    """A configuration space: a value with verbs. Your own is a subclass with origin, zero, move and subtract; the rest follows."""
+    """A configuration space: a value with verbs. To define your own, subclass it with origin, zero, move and subtract; the rest follows."""
 
     points_are: str = "points"  # what `check` calls them
 
@@ -101,16 +101,16 @@ class Space:
         return self.covector(q, jax.grad(function)(q))
 
     def random(self, key) -> Point:
-        """A random point: uniform where the space is compact, standard normal where it is not; the origin moved at random if a space says no more."""
+        """A random point: uniform if the space is compact, standard normal if not; by default the origin moved at random."""
         return self.move(self.origin(), self.unflatten(jax.random.normal(key, (self.dim,))))
 
     def project(self, q: Point) -> Point:
-        """The nearest point of the space to an array that has left it by a little."""
+        """The nearest point of the space to an array that lies slightly off it."""
         return q
 
     def using(self, retraction: str) -> Space:
         """The same space with another retraction, where there is a choice."""
-        raise DomainError(f"{self} has one way to move and no retraction {retraction!r}. Leave retraction= out.")
+        raise DomainError(f"{self} has only one way to move and no retraction {retraction!r}. Omit retraction=.")
 
     def ends(self, q0: Point, q1: Point, x: Velocity, a: Velocity) -> tuple[Velocity, Velocity]:
         """Covectors felt at both ends by a covector a on the displacement x = q1 ⊖ q0.
@@ -197,7 +197,7 @@ class Space:
             return shape[: len(shape) - len(want)]
         value = np.asarray(q)
         if not np.isfinite(value).all():
-            raise DomainError(f"{name} holds values that are not finite. {self} needs numbers: {_excerpt(value)}")
+            raise DomainError(f"{name} holds values that are not finite. {self} needs finite numbers: {_excerpt(value)}")
         off = float(self.violation(value))
         allowed = float(np.finfo(value.dtype if value.dtype.kind == "f" else float).eps) ** 0.5
         if off > allowed:

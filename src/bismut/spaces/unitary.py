@@ -42,7 +42,7 @@ class Unitary(Group):
 
     def using(self, retraction):
         if known(retraction) != "cayley":
-            raise DomainError(f"{self} moves by Cayley's retraction alone. Leave retraction= out.")
+            raise DomainError(f"{self} moves only by Cayley's retraction. Omit retraction=.")
         return self
 
     def origin(self, dtype: Any = float):

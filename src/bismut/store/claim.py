@@ -49,13 +49,13 @@ def claim(
     path = Path(path)
     path = path if path.name or not resume else path.resolve()  # "." is a folder to go on with
     if not path.name:
-        raise StoreError(f"{str(path)!r} is not a name for a new folder. Choose one.")
+        raise StoreError(f"{str(path)!r} is not a valid name for a new folder. Choose another.")
     with told(path, "claimed"):
         path.parent.mkdir(parents=True, exist_ok=True)
         _bring_back(path)
         free = shutil.disk_usage(path.parent).free
         if free < need + MARGIN:
-            remedy = "What was committed is intact: make room there, then go on." if resume else "Make room there, or choose another disk."
+            remedy = "What was committed is intact: free some space there, then resume." if resume else "Make room there, or choose another disk."
             raise DiskFullError(f"{path} needs {(need + MARGIN) / 1e6:.1f} MB, but {free / 1e6:.1f} MB are free there. {remedy}")
         try:
             path.mkdir()
@@ -126,7 +126,7 @@ def _instead_of(path: Path, overwrite: bool) -> Run:
         new = aside(path, "new")
         if new.is_dir():  # of somebody who was killed: while the lock is ours, nobody writes there
             if strangers(new):
-                raise StoreError(f"{new} is in the way. Remove it, or choose another name.")
+                raise StoreError(f"{new} exists already. Remove it, or choose another name.")
             remove_run(new)
         new.mkdir()
         return Run(path, new, Lock(new, held_for=path), Manifest.create(new), replaced)

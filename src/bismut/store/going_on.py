@@ -35,7 +35,7 @@ def identity_of(stored: StoredRun) -> dict[str, Any]:
     """What a stored run was made of."""
     recorded = origin_of(stored).get("identity")
     if not isinstance(recorded, dict):
-        raise StoreError(f"{stored.folder} does not say what it was made of, so it cannot be gone on with. Choose another folder.")
+        raise StoreError(f"{stored.folder} does not record what it was made from, so it cannot be resumed. Choose another folder.")
     return recorded
 
 
@@ -54,7 +54,7 @@ def compare(stored: StoredRun, request: Request, *, extend: bool = False, force:
         if grows
         else "These cannot be mixed: choose another folder."
         if firm
-        else "To go on all the same, and have that written down: --force (in Python force=True)."
+        else "To continue anyway, with a record of the difference: --force (in Python force=True)."
     )
     raise StoreError("\n".join([f"{stored.folder} holds another run:", *(f"  {words}" for words in found.values()), remedy]))
 

@@ -65,7 +65,7 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, 
     for name in (*here, *(name for name in there if name not in here)):
         stored, asked = there.get(name), here.get(name)
         if stored is None and asked is None:
-            found[name] = f"{name} holds something that cannot be looked into, so it cannot be compared"
+            found[name] = f"{name} holds something that cannot be inspected, so it cannot be compared"
         elif stored != asked:
             found[name] = _told(name, stored, asked)
     return found

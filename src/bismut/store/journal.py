@@ -76,7 +76,7 @@ class RunJournal:
     def _noting(self) -> Iterator[Run]:
         """The run to write to; the first failure is noted."""
         if self._run is None:
-            raise StoreError(f"{self._stored.folder} is only read; claim it to write to it.")
+            raise StoreError(f"{self._stored.folder} is read-only here; claim it to write to it.")
         try:
             yield self._run
         except WriteError as problem:

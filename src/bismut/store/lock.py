@@ -42,7 +42,7 @@ class Lock:
                     continue
                 if owner and owner.get("host") != socket.gethostname():
                     raise StoreError(
-                        f"{shown} is being written by {said(owner)}, which cannot be asked from here. If that process has ended, remove {self._file}."
+                        f"{shown} is being written by {said(owner)}, which cannot be reached here. If that process has ended, remove {self._file}."
                     )
                 if certain is None and owner and alive(owner):
                     raise StoreError(f"{shown} is being written by {said(owner)}. Wait for it to end, or choose another name.")

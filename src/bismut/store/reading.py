@@ -200,11 +200,11 @@ def peek(path: str | Path) -> StoredRun:
     if not folder.is_dir() or not (folder / MANIFEST).is_file():
         if parts := part_names(folder):
             raise StoreError(
-                f"{path} holds parts of a run, {first_of(parts)} in {folder / PARTS}, each of which is a run of its own to be resumed, verified or "
-                f"repaired. `bismut merge {quote(str(path))}` makes one run of them."
+                f"{path} holds parts of a run, {first_of(parts)} in {folder / PARTS}, each of which is a separate run to be resumed, verified or "
+                f"repaired. `bismut merge {quote(str(path))}` combines them into one run."
             )
         old = " Its manifest was removed, or it is one of an earlier version, which had none." if (folder / "provenance.json").exists() else ""
-        raise StoreError(f"There is no result or run at {path}: expected a folder with {MANIFEST}, as bismut.save and `bismut run` write it.{old}")
+        raise StoreError(f"There is no result or run at {path}: expected a folder with {MANIFEST}, as written by bismut.save and `bismut run`.{old}")
     manifest = Manifest.read(folder)
     first: Mapping[str, Any] = manifest.entries[0] if manifest.entries else {}
     if manifest.entries and first.get("schema") != SCHEMA:

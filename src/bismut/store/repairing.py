@@ -62,8 +62,8 @@ def repair(
     before = peek(path)
     if PROVENANCE not in before.parts:
         raise StoreError(
-            f"{path}: {MANIFEST} is damaged before it says what the run is, so nothing in the folder is vouched for, and nothing was changed. "
-            "run.toml and provenance.json there tell how it was made: run it again in another folder."
+            f"{path}: {MANIFEST} is damaged before the entry that describes the run, so nothing in the folder can be trusted; nothing was changed. "
+            "run.toml and provenance.json there record how it was made: run it again in another folder."
         )
     state, texts = before.state, _texts(before, [place for place in damaged if "/" not in place and place not in (STATISTICS, MANIFEST)])
     longer = _longer(before, request_of)
@@ -120,7 +120,7 @@ def _texts(stored: StoredRun, names: Iterable[str]) -> dict[str, str]:
     for entry in stored.manifest.entries:
         found |= entry.get("texts", {})
     if missing := [name for name in names if name not in found]:
-        raise StoreError(f"{stored.folder}: {', '.join(missing)} cannot be mended, because the manifest does not hold its text. Run it again.")
+        raise StoreError(f"{stored.folder}: {', '.join(missing)} cannot be repaired, because the manifest does not hold its text. Run it again.")
     return {name: found[name] for name in names}
 
 
@@ -128,7 +128,7 @@ def _compute(run: Run, request: Request, jobs: list[Job], executor: Executor) ->
     journal = RunJournal(request, run)
     for job, result in executor.each(Work(request, keeps=False, ends=request.keep_final), iter(jobs), Line()):
         if isinstance(result, Failed):
-            raise BlockError(f"Block {job.block} of variant {job.variant} could not be computed again:\n{result.why}")
+            raise BlockError(f"Block {job.block} of variant {job.variant} could not be recomputed:\n{result.why}")
         journal.commit(job.variant, job.block, result)
 
 

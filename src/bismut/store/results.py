@@ -40,7 +40,7 @@ def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a result to a folder, and return its path.
 
     An existing result is replaced only with overwrite=True, and only once the new one is complete; anything else is never replaced. Where writing
-    fails, the result goes to a temporary folder: a warning says so, and the path of that one is returned.
+    fails, the result goes to a temporary folder: a warning says so, and the path of that folder is returned.
     """
     path = folder_of(path, "path")
     try:
@@ -78,8 +78,8 @@ def elsewhere(path: Path, problem: WriteError, write: Callable[[Path], Path]) ->
 def load(path: str | Path) -> xarray.DataTree:
     """The labelled tree of a saved result or a run; the mean energy over time is load(path)["energy"]["mean"].
 
-    Numbers are read when they are used, and compared with their checksums: what is missing or altered is an error that says where. Of a run that is
-    not complete a warning tells how far it came, and so does load(path).attrs["state"].
+    Numbers are read when they are used, and compared with their checksums: missing or altered data raise an error that says where. For an
+    incomplete run a warning reports how far it got, and so does load(path).attrs["state"].
     """
     path = folder_of(path, "path")
     if path.name == STATISTICS and (path.parent / MANIFEST).is_file():

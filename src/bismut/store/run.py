@@ -111,7 +111,7 @@ class Run:
     def _commit(self, entry: dict[str, Any], places: Mapping[str, Contents]) -> None:
         """The protocol above."""
         if not self._open:
-            raise StoreError(f"{self.folder} was given up; claim it again to write to it.")
+            raise StoreError(f"{self.folder} was released; claim it again to write to it.")
         with held(), self._one, told(self.path, "written"):
             number = len(self._manifest.entries)
             written = [staged(self.folder, place, number) for place in places]

@@ -88,7 +88,7 @@ def origin_of(stored: StoredRun) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise StoreError(f"{stored.folder / PROVENANCE} is no JSON: {problem}.") from None
+        raise StoreError(f"{stored.folder / PROVENANCE} is not JSON: {problem}.") from None
     return found if isinstance(found, dict) else {}
 
 

@@ -73,31 +73,31 @@ def simulate(
 
     start       from scheme.start(...): one state, one for each trajectory, or random momenta
     step        the time step h
-    steps       how many, after the burn-in
+    steps       number of steps after the burn-in
     seed        of the noise; a run is a function of it
     observe     names, each with a function of a State, or of a State and t (`energy`, `temperature`, `momentum(name)` or your own), or an observer
                 (`histogram`, `time_average`, `autocorrelation`, `section`, ... or your own `Observer`)
-    every       steps between looks; about a hundred by default. Functions are also recorded at the start and at the end
-    burn_in     steps made before anybody looks
-    until       names and standard errors: trajectories are added, up to `trajectories`, until each named error is small enough, and at least 30
+    every       steps between observations, about a hundred of them by default. Functions are also recorded at the start and at the end
+    burn_in     steps made before observation begins
+    until       names and standard errors: trajectories are added, at least 30 and up to `trajectories`, until each named error is small enough
     sweep       names of parameters and their values: extra first axes of every result, all run by one program and on the same noise
     path        a path instead of a seed: a Wiener path refined, shifted or bounded, or any other Path
-    t0          the time at the start, where something depends on it
+    t0          the time at the start, if anything depends on it
     on_failure  "exclude" leaves failed trajectories out from the failing step on and reports them; "raise" raises at the end
-    block       trajectories advanced together, chosen by the size of the step if not given
-    mode        the engine: "native" (machine code over trajectories), "xla", or "auto": native where it can
-    devices     how many local devices share the work; all of them if not given
+    block       trajectories advanced together, chosen by the size of the step by default
+    mode        the engine: "native" (machine code over trajectories), "xla", or "auto": native where possible
+    devices     how many local devices share the work; all by default
     keep_final  whether the last states are kept
-    first_trajectory  the number of the first one: a part of a run, to be put together with `merge`
-    continue_from     a result to go on from, instead of start, step, trajectories, seed and t0: on the same noise, at the time it ended
-    store       a folder to keep the run in, block by block; if it holds this run already, that is gone on with, and returned if it is complete
-    extend      whether the run in the folder may have fewer steps or trajectories: it is given the rest
-    force       go on with it although software, machine or functions are not known to be the same; that is written down
+    first_trajectory  the number of the first one: a part of a run, to be combined with `merge`
+    continue_from     a result to continue from, instead of start, step, trajectories, seed and t0: on the same noise, at the time it ended
+    store       a folder to keep the run in, block by block; if it already holds this run, the run is resumed, or returned if it is complete
+    extend      whether the run in the folder may have fewer steps or trajectories: the rest is added
+    force       resume it even if software, machine or functions are not known to be the same; this is recorded
     max_time    seconds after which the run is interrupted
-    executor    who runs blocks: `Threads(2)` of this process (by default as many as there are cores), `Processes(2)`, or a cluster, `Dask(...)`; the
+    executor    what runs blocks: `Threads(2)` of this process (by default as many as there are cores), `Processes(2)`, or a cluster, `Dask(...)`; the
                 result is the same to the bit
-    certify     whether the run proves what it can of itself at a twentieth of its time: `result.certificate`, and certificate.json in the folder
-    progress    whether a bar is shown; on a terminal if not given
+    certify     whether the run certifies what it can about itself, for a twentieth of its time: `result.certificate`, certificate.json in the folder
+    progress    whether a progress bar is shown; on a terminal by default
     dry_run     return what the run would take (memory, disk, time) instead of running; print it to read it
     """
     check_process()
@@ -181,6 +181,6 @@ def _mended(path: Path, asked: Request, command: str, extend: bool, force: bool,
     if not damaged:
         return
     if extend:
-        raise StoreError(f"{path} is damaged in {first_of([*damaged])}. Without extend=True, simulate recomputes that; then it can be extended.")
-    warnings.warn(f"{path} is damaged, and mended: {first_of(report.problems, between=' ')}", RuntimeWarning, stacklevel=4)
+        raise StoreError(f"{path} is damaged in {first_of([*damaged])}. Without extend=True, simulate recomputes it; then it can be extended.")
+    warnings.warn(f"{path} was damaged and has been repaired: {first_of(report.problems, between=' ')}", RuntimeWarning, stacklevel=4)
     repair(path, lambda stored: asked, command=command, force=force, progress=progress)

@@ -51,7 +51,7 @@ class Stored:
         whole = self._get(key)
         data, check = whole[:-4], whole[-4:]
         if struct.pack("<I", google_crc32c.value(data)) != check:
-            raise StoreError(f"The chunk {key} is altered: its CRC-32C is another.")
+            raise StoreError(f"The chunk {key} is altered: its CRC-32C differs.")
         count = math.prod(self._chunks)
         if self._kind == TEXT:
             return _text(data, count, key).reshape(self._chunks)

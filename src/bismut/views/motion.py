@@ -70,7 +70,7 @@ def _picture(system: Any) -> Callable | None:
 
 def _of_folder(folder: Path, system: System | Entry | None) -> list[Motion]:
     if "statistics" not in open_run(folder).parts:
-        raise BismutError(f"{folder} holds no statistics yet; `bismut resume {folder}` goes on with it.")
+        raise BismutError(f"{folder} holds no statistics yet; `bismut resume {folder}` resumes it.")
     run = read_run(folder)
     named = tomllib.loads(run.configuration).get("system") if run.configuration else None
     picture = _picture(system)
@@ -88,7 +88,7 @@ def _of_groups(groups: dict[str, Any], system: System | None, picture: Callable 
     kept = [data for data in groups.values() if {"q", "q0", "p", "p0"} & set(map(str, data)) and "time" in data.dims and "trajectory" in data.dims]
     if not kept:
         raise BismutError(
-            f"{name} holds no trajectories to look at, only statistics: {', '.join(groups) or 'none'}. Keep some with "
+            f"{name} holds no trajectories to view, only statistics: {', '.join(groups) or 'none'}. Keep some with "
             "observe={'paths': bm.paths([0, 1])}, or on the command line with `bismut run ... --observe paths`."
         )
     return [motion for data in kept for motion in _of_data(data, system, picture, [axis for axis in sweep or () if axis in data.dims])]

@@ -99,7 +99,7 @@ def _check(drawing: Drawing, frames: int) -> None:
 def _bounds(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     known = x.reshape(-1, 3)[np.isfinite(x).reshape(-1, 3).all(1)]
     if not len(known):
-        raise DomainError("There is nothing to look at: no position of this trajectory is finite.")
+        raise DomainError("There is nothing to view: no position of this trajectory is finite.")
     return known.min(0), np.maximum(known.max(0), known.min(0) + 1e-12)
 
 

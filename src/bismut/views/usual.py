@@ -49,9 +49,7 @@ def _places(leaves: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
             x = leaf.reshape(len(leaf), 1, -1) if leaf.ndim <= 2 else leaf
     if (x is None and R is None) or (x is not None and R is not None and x.shape[1] != R.shape[1]):
         shapes = [leaf.shape for leaf in leaves]
-        raise BismutError(
-            f"It is not known how arrays of shapes {shapes}, time first, are drawn. Say it with view(..., picture=function of (system, q))."
-        )
+        raise BismutError(f"Cannot draw arrays of shapes {shapes}, time first. Give view(..., picture=function of (system, q)).")
     return x, R
 
 

@@ -64,12 +64,12 @@ def view(
     """Moving bodies to look at: in a notebook as they are, otherwise view(...).save("page.html").
 
     source        a Result whose observers hold paths(...), a Trajectory, the folder of a run, or a list of those, side by side
-    frames        at most so many times, evenly spread
-    trajectories  which of the kept ones to show, by their place among them; all, but at most nine, without it
+    frames        the maximum number of frames, evenly spaced in time
+    trajectories  which of the kept ones to show, by their place among them; by default all, but at most nine
     shapes        the point clouds that bodies are made of: body(...) for all, or stack_bodies([...])
-    box           the periodic box, where the system does not say it
+    box           the periodic box, if the system does not define it
     picture       how a system is drawn: of the system and q, time along the first axis, a Drawing
-    system        a System or an Entry of the gallery, where the source does not know it
+    system        a System or an Entry of the gallery, if the source does not know it
     """
     if isinstance(frames, bool) or frames < 1:
         raise DomainError(f"frames must be a number ≥ 1, got {frames!r}.")

@@ -53,7 +53,7 @@ def again(stored: StoredRun, model: str | None, force: bool, more: Mapping[str, 
 def _model(stored: StoredRun, recorded: Mapping[str, Any] | None, named: str | None, force: bool) -> Any:
     if recorded is None:
         if named is not None:
-            raise StoreError(f"{stored.folder} is a run of a system of the gallery; leave --model out.")
+            raise StoreError(f"{stored.folder} is a run of a system of the gallery; omit --model.")
         return None
     if named is None:
         raise StoreError(
@@ -64,6 +64,6 @@ def _model(stored: StoredRun, recorded: Mapping[str, Any] | None, named: str | N
     if source_hash(model.text or "") != recorded.get("sha256") and not force:
         raise StoreError(
             f"{named} is not the model of {stored.folder}: its text has changed. What it was is in {stored.folder / MODEL}. "
-            "If what it computes is the same, --force goes on, and has that written down."
+            "If what it computes is the same, --force resumes the run and records the change."
         )
     return model

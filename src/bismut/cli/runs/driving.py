@@ -36,7 +36,7 @@ def with_record(document: Mapping[str, Any], found: list[Mistake]) -> dict[str, 
         data = np.diff(data, axis=-2) if asked.get("values", False) else data
         if data.size > _MOST:
             raise BismutError(
-                f"{asked['file']} has {data.size} numbers, more than {_MOST} that a run file holds. Run it from Python: bm.Recorded(data)."
+                f"{asked['file']} has {data.size} numbers, more than the {_MOST} that a run file holds. Run it from Python: bm.Recorded(data)."
             )
     except BismutError as problem:
         found.append(Mistake(("path", "file"), str(problem)))
@@ -50,7 +50,7 @@ def _read(name: str) -> np.ndarray:
             np.load(name, allow_pickle=False) if File(name).suffix == ".npy" else np.loadtxt(name, delimiter="," if name.endswith(".csv") else None)
         )
     except (OSError, ValueError) as problem:
-        raise BismutError(f"{name} is no array of numbers: {why(problem)}. Write it with numpy.save, or as rows of numbers.") from problem
+        raise BismutError(f"{name} is not an array of numbers: {why(problem)}. Write it with numpy.save, or as rows of numbers.") from problem
     data = np.asarray(data, float)
     return data[:, None] if data.ndim == 1 else data
 

@@ -14,9 +14,9 @@ def chosen_executor(workers: int | None, cluster: str | None, insecure: bool) ->
     from bismut.executors import Dask, Processes
 
     if workers is not None and cluster is not None:
-        raise BismutError("--workers and --cluster: give one of them. --cluster local:2 is a cluster on this machine.")
+        raise BismutError("Give --workers or --cluster, not both. --cluster local:2 is a cluster on this machine.")
     if insecure and cluster is None:
-        raise BismutError("--insecure is about --cluster, which was not given.")
+        raise BismutError("--insecure needs --cluster, which was not given.")
     if cluster is not None:
         with Dask(cluster, insecure=insecure) as executor:
             yield executor

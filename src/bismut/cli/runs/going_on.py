@@ -31,11 +31,11 @@ def go_on(
     stored = open_run(run)
     blocks = blocks_of(stored)
     if stored.state == "running" and not stored.text(PROVENANCE, ""):
-        raise BismutError(f"{run} is only just being begun by {stored.writer or 'another process'}. Wait for it to end.")
+        raise BismutError(f"{run} is just being started by {stored.writer or 'another process'}. Wait for it to end.")
     if parts_of(run):
-        raise BismutError(f"{run} holds parts that are not in it yet: `bismut merge {quote(str(run))}` puts them there.")
+        raise BismutError(f"{run} holds parts that are not merged yet: `bismut merge {quote(str(run))}` merges them.")
     if more and blocks is not None:
-        raise BismutError(f"{run} is a part of a run: first `bismut merge` the whole, then extend that.")
+        raise BismutError(f"{run} is a part of a run: `bismut merge` the whole run first, then extend it.")
     if not more and stored.state == "complete":
         print(f"{run} is {stored}. Nothing is computed; `bismut extend {quote(str(run))}` adds steps or trajectories.")
         return

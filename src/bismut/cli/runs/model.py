@@ -67,7 +67,7 @@ def _run(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except SystemExit as problem:
-        raise BismutError(f"{path} ends the program when it is read (sys.exit or exit). A model is read, not run: take that line out.") from problem
+        raise BismutError(f"{path} exits the program when it is read (sys.exit or exit). A model is read, not run: remove that line.") from problem
     except Exception as problem:
         lines = [frame.lineno for frame in traceback.extract_tb(problem.__traceback__) if Path(frame.filename) == path.absolute()]
         line = getattr(problem, "lineno", None) or (lines[-1] if lines else None)

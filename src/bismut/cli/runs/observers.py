@@ -62,7 +62,7 @@ def _tables(typed: str) -> dict[str, Any]:
         found = {}
     if not found or not all(isinstance(table, Mapping) for table in found.values()):
         raise BismutError(
-            f"--observe wants names such as energy,q, an observer such as time_average:energy, or a table as in a run file, such as "
+            f"--observe expects names such as energy,q, an observer such as time_average:energy, or a table as in a run file, such as "
             f'\'turns={{kind="histogram", of="q", range=[-3, 3]}}\', got {typed!r}.'
         )
     return found
@@ -106,7 +106,7 @@ def observers(
         try:
             check_name(name)
             if ("trajectories",) not in wrong and (beyond := [n for n in table.get("trajectories", ()) if n >= trajectories]):
-                raise BismutError(f"trajectories {beyond} were asked for, but the run has {trajectories}, counted from 0.")
+                raise BismutError(f"trajectories {beyond} were requested, but the run has {trajectories}, counted from 0.")
             made[name] = _observer(table, scheme, own)
             check_looks({name: made[name]}, document["steps"] if ("steps",) not in wrong else None)
             watcher = made[name] if isinstance(made[name], Watcher) else Records(made[name])

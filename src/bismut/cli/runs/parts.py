@@ -17,9 +17,9 @@ from bismut.store.run import committed
 def carry_out_part(ready: Prepared, request: Request, folder: Path, blocks: range, *, overwrite: bool, deadline: float | None, **more: Any) -> None:
     """Run some blocks of a request, or go on with them, and say how far the whole has come."""
     if request.until:
-        raise BismutError("--until decides in the order of blocks when there are enough, and --blocks runs them apart: leave one of them out.")
+        raise BismutError("--until decides in the order of blocks when there are enough, and --blocks runs them separately: omit one of them.")
     if (folder / MANIFEST).is_file():
-        raise BismutError(f"{folder} is a whole run already, so no part of it is run. Choose another --out.")
+        raise BismutError(f"{folder} is already a whole run, so no part of it is run. Choose another --out.")
     mine = range(request.blocks)[blocks.start : blocks.stop]
     if not mine:
         print(f"There are {request.blocks} blocks of {request.size} trajectories, so blocks {blocks.start}:{blocks.stop} are none.")

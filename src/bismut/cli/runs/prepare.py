@@ -243,7 +243,7 @@ def _maker(chosen: Mapping[str, Any]) -> Callable[[System], Any]:
     allowed = [key for key in ("retraction", "end") if key in getattr(kind, "__dataclass_fields__", {})]
     for key in options:
         if key not in allowed:
-            raise BismutError(f"{name} has no {key!r}; it takes {' and '.join(allowed) or 'nothing beside its name'}.")
+            raise BismutError(f"{name} has no {key!r}; it takes {' and '.join(allowed) or 'nothing besides its name'}.")
     if not options:
         return kind
     made = partial(kind, **options)

@@ -37,7 +37,7 @@ class Coordinates:
     def __call__(self, state: State):
         leaves = jax.tree.leaves(getattr(state, self.letter))
         if self.part >= len(leaves):
-            raise BismutError(f"part {self.part} was asked for, but {self.letter} has {len(leaves)} (counted from 0).")
+            raise BismutError(f"part {self.part} was requested, but {self.letter} has {len(leaves)} (counted from 0).")
         return _component(leaves[self.part], self.component)
 
 
@@ -115,7 +115,7 @@ def _rotation(scheme: Scheme, part: int | None) -> int:
     turns = [i for i, leaf in enumerate(leaves) if leaf.shape[-2:] == (3, 3) and np.array_equal(leaf, np.broadcast_to(np.eye(3), leaf.shape))]
     if not turns or part not in (None, *turns):
         where = f"rotations are in part {turns}" if turns else f"{scheme.space} has no rotations of space"
-        raise BismutError(f"orientation{'' if part is None else f' of part {part}'} was asked for, but {where}.")
+        raise BismutError(f"orientation{'' if part is None else f' of part {part}'} was requested, but {where}.")
     return turns[0] if part is None else part
 
 
@@ -158,5 +158,5 @@ def _value(of: Any, system, state: State, t):
 
 def _component(array, index: tuple[int, ...]):
     if len(index) > array.ndim or any(i >= n for i, n in zip(index, array.shape, strict=False)):
-        raise BismutError(f"component {list(index)} was asked for, but the array has shape {array.shape} (indices count from 0).")
+        raise BismutError(f"component {list(index)} was requested, but the array has shape {array.shape} (indices count from 0).")
     return array[index]

@@ -148,7 +148,7 @@ class Driven(NamedTuple):
         wrong = Choice(tuple(PATHS)).mistakes((*path, "name"), value["name"])
         found = wrong or PATHS[value["name"]].mistakes(path, value)
         if not found and value["name"] == "Recorded" and ("file" in value) == ("increments" in value):
-            found.append(Mistake(path, "one of file and increments was wanted: where the record is, or its numbers."))
+            found.append(Mistake(path, "expected one of file and increments: where the record is, or its numbers."))
         return found
 
 
@@ -173,7 +173,7 @@ def mistakes(document: Mapping[str, Any]) -> list[Mistake]:
         splitting, name = bath.get("splitting", "BAOAB"), scheme.get("name") if isinstance(scheme, Mapping) else None
         if splitting in SPLITTINGS and name in SCHEMES:
             if splitting not in OVER_ACTIONS:
-                text = f"a bath with splitting {splitting} has its own pieces. Leave the scheme out, or choose splitting GLA or Metropolised."
+                text = f"a bath with splitting {splitting} has its own pieces. Omit the scheme, or choose splitting GLA or Metropolised."
                 found.append(Mistake(("scheme", "name"), text))
             elif name not in ACTIONS:
                 found.append(Mistake(("scheme", "name"), f"{splitting} works over an action ({', '.join(ACTIONS)}), got {name}."))

@@ -102,5 +102,5 @@ def numbers(name: str, text: str | None) -> Any:
         return None
     value = _value(text)
     if any(isinstance(part, str) for part in (value if isinstance(value, list) else [value])):
-        raise BismutError(f"--{name} expects a number or several with commas between, got {text!r}.")
+        raise BismutError(f"--{name} expects a number, or several separated by commas, got {text!r}.")
     return value

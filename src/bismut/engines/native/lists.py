@@ -26,8 +26,8 @@ class Room:
             lists = [np.empty(self._size, np.int32) for _ in range(2)]
         except MemoryError:
             raise BismutError(
-                f"{self._facts.bodies} bodies ({self._facts.words}) have {self._size:.3g} neighbours: too many for the memory that is free. "
-                "Use a shorter cutoff, or bodies that lie less close."
+                f"{self._facts.bodies} bodies ({self._facts.words}) have {self._size:.3g} neighbours: too many for the free memory. "
+                "Use a shorter cutoff, or place the bodies further apart."
             ) from None
         return [*lists, self._size, np.zeros(3, np.int64), int(check)]
 
@@ -35,7 +35,7 @@ class Room:
         """Whether the list fitted; if not, there will be more room."""
         report = shelf[3]
         if report[WRONG]:
-            raise BismutError(f'A list of neighbours of {self._facts.bodies} bodies misses pairs that all pairs have. mode="xla" needs no list.')
+            raise BismutError(f'A list of neighbours of {self._facts.bodies} bodies misses interacting pairs. mode="xla" needs no list.')
         if report[FULL]:
             self._size = max(self._size, min(_MOST, max(int(report[FULL]), 2 * shelf[2])))
             if self._size == shelf[2]:

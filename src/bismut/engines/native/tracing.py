@@ -57,7 +57,7 @@ def trace(task: Task) -> Jaxprs:
     channels = draw.shapes[0].shape[1]
     step = _traced(task.step, carry, jax.ShapeDtypeStruct((channels,), task.dtype), real, real, numbers)
     if [(s.shape, s.dtype) for s in step.shapes] != [(s.shape, s.dtype) for s in begin.shapes] or step.structure != begin.structure:
-        raise TypeError(f"A step must give a carry like the one it was given, {begin.shapes}, got {step.shapes}.")
+        raise TypeError(f"A step must return a carry like the one it was given, {begin.shapes}, got {step.shapes}.")
     watches = []
     for watch in task.watches:
         first = _traced(watch.begin, state, real, numbers)

@@ -132,7 +132,7 @@ def _summed(last, strip, recent, products):
 
 
 def autocorrelation(of, *, lags: int = 100, about: float = 0.0, every: int | None = None) -> Autocorrelation:
-    """The autocorrelation function of a function of a State, at so many lags of `every` steps.
+    """The autocorrelation function of a function of a State, at `lags` lags of `every` steps.
 
     `stderr` is the error of the covariance, `correlation_stderr` that of the correlation. `about`: a value near the mean, if that is so large that
     squares would lose digits.

@@ -84,7 +84,7 @@ class Displacement(Watcher):
 
 
 def mean_squared_displacement(part: Callable | None = None, *, lags: int = 100, every: int | None = None) -> Displacement:
-    """The mean-squared displacement; `part` picks what is meant from a displacement, say lambda v: v[0] for the positions of rigid bodies."""
+    """The mean-squared displacement; `part` selects the relevant part of a displacement, say lambda v: v[0] for the positions of rigid bodies."""
     if not isinstance(lags, int) or lags < 1:
         raise DomainError(f"lags must be a whole number ≥ 1, got {lags!r}.")
     return Displacement(part, lags, every=every)

@@ -44,5 +44,5 @@ class Extremes(Measuring):
 
 
 def extremes(of, *, every: int | None = None) -> Extremes:
-    """Least and largest value over time of a function of a State: over all trajectories, and the mean over trajectories of each."""
+    """Smallest and largest value over time of a function of a State: over all trajectories, and the mean over trajectories of each."""
     return Extremes(of, every=every)

@@ -89,6 +89,6 @@ class FirstPassage(Measuring):
 def first_passage(of, *, every: int = 1) -> FirstPassage:
     """When of(state) is positive for the first time: the survival curve, with its error, and those that were never seen to pass.
 
-    Looks every step unless told otherwise; a passage between two looks that returns before the second is not seen.
+    Observed at every step by default; a passage between two observations that returns before the second is not seen.
     """
     return FirstPassage(of, every=every)

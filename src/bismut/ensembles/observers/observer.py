@@ -33,7 +33,7 @@ def _same(memory):
 
 
 class Observer(Watcher):
-    """A memory per trajectory, looked after by three functions; reported as mean, std, stderr, min, max and count over trajectories."""
+    """A memory per trajectory, maintained by three functions; reported as mean, std, stderr, min, max and count over trajectories."""
 
     init: Callable = eqx.field(static=True)
     update: Callable = eqx.field(static=True)

@@ -98,10 +98,10 @@ def _error(sketches: list[Sketch], levels: tuple[float, ...]) -> np.ndarray:
 
 
 def quantiles(of, *, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), every: int | None = None) -> Quantiles:
-    """Quantiles of a function of a State over trajectories and time; `levels` are the shares that lie below.
+    """Quantiles of a function of a State over trajectories and time; `levels` are the fractions that lie below.
 
-    They are right by rank, to 0.3 % of all values at worst and exactly while there are few, however heavy a tail is; `stderr` is what another sample
-    of trajectories would change.
+    They are accurate in rank, to 0.3 % of all values at worst and exactly while there are few, however heavy the tail; `stderr` is how much another
+    sample of trajectories would change them.
     """
     if not levels or any(not 0 <= p <= 1 for p in levels):
         raise DomainError(f"levels must lie between 0 and 1, got {levels}.")

@@ -147,5 +147,5 @@ def plateau(by_level: np.ndarray, blocks: np.ndarray, samples: int) -> tuple[np.
 
 
 def time_average(of, *, every: int | None = None) -> TimeAverage:
-    """The average over time and trajectories of a function of a State; looks `every` so many steps, after the burn-in."""
+    """The average over time and trajectories of a function of a State, sampled every `every` steps after the burn-in."""
     return TimeAverage(of, every=every)

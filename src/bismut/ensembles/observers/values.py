@@ -46,5 +46,5 @@ class Values(Measuring):
 
 
 def values(of, *, every: int | None = None) -> Values:
-    """The values of a function of a State, of every trajectory at every look, kept as they are."""
+    """The values of a function of a State, of every trajectory at every observation, kept unchanged."""
     return Values(of, every=every)

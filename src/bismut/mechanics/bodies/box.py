@@ -22,7 +22,7 @@ _BEGIN = 0.8  # of the cutoff: where an energy begins to fade, if nobody says
 
 @dataclass(frozen=True, init=False)
 class Box:
-    """A box that repeats itself. Pair terms see of every two bodies the nearest images, and positions stay unwrapped.
+    """A periodic box. Pair terms see the nearest images of every two bodies, and positions stay unwrapped.
 
     lengths  its sides, one for each axis of space; inf along axes in which it is open
     """
@@ -85,9 +85,9 @@ def check_fits(words: str, cutoff: Cutoff | None, box: Box) -> None:
     """Refuse a pair term that would see more than one image of a body."""
     half = min(box.lengths) / 2
     if cutoff is None:
-        raise DomainError(f"In a box a pair term needs a cutoff of at most half a side, {half:g}, but {words} has none. Say cutoff={half:g} or less.")
+        raise DomainError(f"In a box a pair term needs a cutoff ≤ half a side, {half:g}, but {words} has none. Give cutoff={half:g} or less.")
     if cutoff.end > half:
         raise DomainError(
-            f"The cutoff of {words} is {cutoff.end:g}, but in {box} it may be at most half of the shortest side, {half:g}: beyond that lies another "
+            f"The cutoff of {words} is {cutoff.end:g}, but in {box} it must be at most half of the shortest side, {half:g}: beyond that lies another "
             "image of the same body. Make the cutoff smaller or the box larger."
         )

@@ -22,7 +22,7 @@ def dipoles(moments: Any, constant: Any = 1.0, *, cutoff: Any = None) -> Potenti
 
     moments   d_i in the body, (3,) for all bodies or (K, 3)
     constant  C, in energy · length³ / moment²
-    cutoff    where it has faded to nothing, a length (fading from 0.8 of it on), or the two lengths between which it fades
+    cutoff    where it has faded to zero, a length (fading from 0.8 of it on), or the two lengths between which it fades
     """
     moments, constant = vectors("moments", moments), numbers("constant", constant)
 

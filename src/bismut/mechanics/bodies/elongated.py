@@ -43,7 +43,7 @@ def gay_berne(
     depth       ε₀, an energy
     mu, nu      exponents of the well's depth
     axis        the long axis in the body, (3,) for all bodies or (K, 3); only its direction counts
-    cutoff      where it has faded to nothing, a length (fading from 0.8 of it on), or the two lengths between which it fades
+    cutoff      where it has faded to zero, a length (fading from 0.8 of it on), or the two lengths between which it fades
     """
     kappa, ratio = numbers("elongation", elongation, positive=True), numbers("well_ratio", well_ratio, positive=True)
     sigma0, epsilon0 = numbers("breadth", breadth, positive=True), numbers("depth", depth)

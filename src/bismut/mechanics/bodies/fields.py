@@ -33,7 +33,7 @@ def harmonic_trap(stiffness: Any = 1.0, centre: Any = (0.0, 0.0, 0.0)) -> Potent
     """U = ½ Σ k (x − c)².
 
     stiffness  k, energy / length²: one number, (3,) for the axes, or (K, 1) or (K, 3) for bodies that differ
-    centre     c, (3,), or (K, 3) for a trap of its own for each body
+    centre     c, (3,), or (K, 3) for a separate trap for each body
     """
     stiffness, centre = numbers("stiffness", stiffness), vectors("centre", centre)
 

@@ -21,7 +21,7 @@ FRAMES = ("space", "body")
 
 
 def with_forces(potential: Callable, forces: Callable, frame: str = "space") -> Potential:
-    """U whose derivative is given: forces(x, R) returns (F, τ), both (K, 3).
+    """U with a given derivative: forces(x, R) returns (F, τ), both (K, 3).
 
     F_i = −∂U/∂x_i in the axes of space. τ_i is the torque on body i about its centre of mass, in the axes of space, or in those of the body with
     frame="body" (R_iᵀ times the former). May name t and parameters. The result adds to other potentials, and only its own part is taken from
@@ -31,7 +31,7 @@ def with_forces(potential: Callable, forces: Callable, frame: str = "space") -> 
         raise DomainError(f'frame must be "space" or "body", the axes in which torques are given, got {frame!r}.')
     U, own = user_function("potential", potential, ("x", "R")), user_function("forces", forces, ("x", "R"))
     if U is None or own is None:
-        raise ShapeError("Own forces need their potential as well, for the energy: potential=U with forces=F, both functions of (x, R).")
+        raise ShapeError("forces need their potential as well, for the energy: potential=U with forces=F, both functions of (x, R).")
     value = lambda x, R, t, parameters: U(x, R, t=t, parameters=parameters)
 
     @jax.custom_jvp

@@ -49,7 +49,7 @@ def orientation_noise(strength: Any) -> Noise:
 def pair_noise(amplitude: Callable, data: Any = None, *, cutoff: Any = None, box: Box | None = None) -> Noise:
     """γ = w(a, b) for every pair: one value, or several as an array, each with a Wiener process of its own.
 
-    The pair is handed over as seen from its first body, a.x = 0 and a.R = 1, so that w cannot but depend on relative configuration: b.x is where b
+    The pair is passed as seen from its first body, a.x = 0 and a.R = 1, so that w can depend only on the relative configuration: b.x is where b
     lies and b.R how it is turned, in the axes of a. `data`, `cutoff` and `box` as in `pair_potential`. In energy · √time. For example
 
         pair_noise(lambda a, b: 0.3 * jnp.exp(-b.x @ b.x))                    kicks along the line of centres
@@ -61,7 +61,7 @@ def pair_noise(amplitude: Callable, data: Any = None, *, cutoff: Any = None, box
     def value(pair, t, parameters):
         (A, mine), (B, other), x = pair.a, pair.b, pair.x
         if A is None:
-            raise ShapeError("Pair noise sees a pair from its first body, in its axes, but there are only positions. Use rigid_bodies.")
+            raise ShapeError("Pair noise sees a pair in the axes of its first body, but there are only positions. Use rigid_bodies.")
         here, seen = Placed(jnp.zeros_like(x), jnp.eye(3, dtype=x.dtype), mine), Placed(A.T @ pair.r, A.T @ B, other)
         return w(here, seen, t=t, parameters=parameters)
 

@@ -22,7 +22,7 @@ def pair_potential(energy: Callable, data: Any = None, *, cutoff: Any = None, bo
     u returns one number, an energy, and may name t and parameters. It need not vanish or be finite for a body and itself. For points, as in
     mechanical(Euclidean(3) ** K, potential=pair_potential(...)), a.R is None.
 
-    cutoff  a length beyond which u counts no more; it fades from 0.8 of it on, or between the two lengths of a pair
+    cutoff  a length beyond which u is zero; it fades from 0.8 of it on, or between the two lengths of a pair
     box     a periodic box: b.x is the image of b nearest to a
     """
     u = user_function("The pair energy", energy, ("a", "b"))

@@ -49,13 +49,13 @@ def rigid_bodies(
     """K rigid bodies on (ℝ³ × SO(3))^K: q = (x, R) with arrays (K, 3) and (K, 3, 3), v = (velocities, body angular velocities), both (K, 3).
 
     mass          (K,)
-    inertia       principal moments (K, 3), or matrices (K, 3, 3) about the centre of mass in body axes; `body(points, masses)` finds them
+    inertia       principal moments (K, 3), or matrices (K, 3, 3) about the centre of mass in body axes; `body(points, masses)` computes them
     potential     U(x, R), an energy: a function, or ready-made ones added up, as dipoles(...) + soft_spheres(...)
     forces        the derivatives of U, if you have them: forces(x, R) returns (force, torque), both (K, 3), forces in the axes of space, torques
-                  about centres of mass in the axes of torque_frame, "space" or "body". Compared with U at a random point unless check_forces is False
+                  about centres of mass in the axes of torque_frame, "space" or "body". Checked against U at a random point unless check_forces=False
     noise         γ(x, R), one value per Wiener process: a function, or translation_noise(...) + orientation_noise(...) + pair_noise(...)
-    force         what is not in the potential: F((x, R), (v, w)) returns (forces in space, torques in the body)
-    random_force  F_j((x, R), (v, w)) ∘ dW_j returns (forces in space, torques in the body), each with one more axis in front
+    force         everything not in the potential: F((x, R), (v, w)) returns (forces in space, torques in the body)
+    random_force  F_j((x, R), (v, w)) ∘ dW_j returns (forces in space, torques in the body), each with an extra leading axis
     constraint    g(x, R), one value per constraint, kept at zero: joints between bodies, anchors
     box           a periodic Box, in which pair terms of potential and noise see nearest images; positions stay unwrapped
     symmetries, parameters, precision   as for System

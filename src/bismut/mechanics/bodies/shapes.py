@@ -18,7 +18,7 @@ from bismut.showing import brief
 
 
 class Body(NamedTuple):
-    """A rigid body, or K of them along a first axis (`stack_bodies`). `rigid_bodies` wants its mass and moments.
+    """A rigid body, or K of them along a first axis (`stack_bodies`). `rigid_bodies` takes its mass and moments.
 
     mass     M, shape ()
     moments  principal moments of inertia, (3,)
@@ -45,11 +45,11 @@ class Body(NamedTuple):
         return np.einsum("...ia,...a,...ja->...ij", self.axes, self.moments, self.axes)
 
     def principal(self, Q):
-        """R = Q A: the orientation of the principal axes when the cloud, as it was given, is turned by Q."""
+        """R = Q A: the orientation of the principal axes when the cloud, as given, is rotated by Q."""
         return jnp.einsum("...ij,...jk->...ik", Q, jnp.asarray(self.axes))
 
     def as_given(self, R):
-        """Q = R Aᵀ: how the cloud as it was given is turned, when the principal axes have orientation R."""
+        """Q = R Aᵀ: how the cloud, as given, is rotated when the principal axes have orientation R."""
         return jnp.einsum("...ij,...kj->...ik", R, jnp.asarray(self.axes))
 
 
@@ -76,7 +76,7 @@ def body(points: Any, masses: Any = 1.0) -> Body:
 
 
 def stack_bodies(shapes: Sequence[Body]) -> Body:
-    """K bodies as one `Body` with a first axis K; those with fewer points than others are filled up with points of no mass at their centres.
+    """K bodies as one `Body` with a first axis K; those with fewer points than others are padded with massless points at their centres.
 
     With several = stack_bodies([...]): rigid_bodies(mass=several.mass, inertia=several.moments, ...)
     """
@@ -100,7 +100,7 @@ def points_of(x, R, points):
 def principal_axes(inertia: Any) -> tuple[np.ndarray, np.ndarray]:
     """Principal moments (3,) and axes A, a rotation, with Aᵀ I A diagonal: of all such A the one nearest to 1.
 
-    A matrix that is diagonal to round-off keeps its axes, so that equal moments do not turn the body at will.
+    A matrix that is diagonal to round-off keeps its axes, so that equal moments do not turn the body arbitrarily.
     """
     inertia = np.asarray(inertia, float)
     if inertia.shape != (3, 3) or not np.allclose(inertia, inertia.T, rtol=1e-10, atol=1e-12 * np.abs(inertia).max(initial=0)):

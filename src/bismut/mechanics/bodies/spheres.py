@@ -23,7 +23,7 @@ def soft_spheres(diameter: Any = 1.0, strength: Any = 1.0, exponent: int = 12, *
     diameter  σ, a length, one for all bodies or (K,)
     strength  ε, an energy
     exponent  n, a whole number ≥ 1
-    cutoff    where it has faded to nothing, a length (fading from 0.8 of it on), or the two lengths between which it fades
+    cutoff    where it has faded to zero, a length (fading from 0.8 of it on), or the two lengths between which it fades
     """
     if not isinstance(exponent, int | np.integer) or exponent < 1:
         raise DomainError(f"exponent must be a whole number ≥ 1, got {exponent!r}.")

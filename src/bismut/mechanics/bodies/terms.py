@@ -93,7 +93,7 @@ class Terms:
         return self._parts
 
     def __call__(self, x, R=None, t=0.0, parameters=None) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must say how its terms act together.")
+        raise NotImplementedError(f"{type(self).__name__} must define how its terms act together.")
 
     def inside(self, box: Box) -> Any:
         """The same in a periodic box: pair terms see nearest images, and need a cutoff of at most half a side. Plain functions stay what they are."""
@@ -133,10 +133,10 @@ class Terms:
 
 
 class Potential(Terms):
-    """U(x, R), an energy of bodies with positions x (K, 3) and orientations R (K, 3, 3). Adds up with `+`, a number in front scales it.
+    """U(x, R), an energy of bodies with positions x (K, 3) and orientations R (K, 3, 3). Potentials add with `+`; a number in front scales them.
 
     function  of (x, R), and of t and parameters if it names them
-    words     what it is called when printed
+    words     the name it is printed with
 
     Where it is called with one argument, that is q: positions alone, as on Euclidean(3) ** K, or a pair (x, R).
     """

@@ -51,7 +51,7 @@ def own(system: System) -> Slopes:
     if not system.channels:
         raise BismutError("This system has no stochastic potentials for a friction to balance. Give friction= or rate=, or noise= to the system.")
     if system.kick_sees_velocity:
-        raise BismutError("A random force that depends on the velocity is balanced by no friction −Γ(q) v. Give friction= or rate= for the bath.")
+        raise BismutError("No friction −Γ(q) v balances a random force that depends on the velocity. Give friction= or rate= for the bath.")
     if system.random_forces:
         return Slopes(_slopes, None, system.channels, f"Γ = (1/2kT) Σ F_i ⊗ F_i from {system.channels} noises")
     return Slopes(_slopes, None, system.channels, f"Γ = (1/2kT) Σ dγ_i ⊗ dγ_i from {system.channels} stochastic potentials")
@@ -80,7 +80,7 @@ class _Own:
 def _uniform(system: System, rate) -> Friction:
     if not isinstance(rate, Tracer):
         if np.shape(rate) != ():
-            raise ShapeError(f"rate must be one number, the same for everything, got shape {np.shape(rate)}. Use friction= for different ones.")
+            raise ShapeError(f"rate must be one number, the same for everything, got shape {np.shape(rate)}. Use friction= for different rates.")
         check(np.asarray(rate, float), False, "rate", positive=False)
         if rate == 0:
             return Nothing()

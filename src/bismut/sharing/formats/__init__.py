@@ -20,4 +20,4 @@ def format_of(file: Path, name: str | None = None) -> Format:
         if file.suffix.lower() in one.endings:
             return one
     endings = ", ".join(ending for one in known.values() for ending in one.endings)
-    raise BismutError(f"The ending of {file.name!r} is not that of a format. Known: {endings}; or name one of {', '.join(known)}.")
+    raise BismutError(f"The extension of {file.name!r} is not that of a known format. Known: {endings}; or name one of {', '.join(known)}.")

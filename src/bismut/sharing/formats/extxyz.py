@@ -147,7 +147,7 @@ def _arrays(file: Path, properties: str, rows: list[list[str]]) -> dict[str, np.
             part = [row[at : at + width] for row in rows]
             found[name], at = np.array(part, float if kind in "RI" else str).reshape(len(rows), width), at + width
     except ValueError:
-        raise BismutError(f"{file} does not hold what it says: Properties={properties}.") from None
+        raise BismutError(f"{file} does not match its own header: Properties={properties}.") from None
     return found
 
 
@@ -157,7 +157,7 @@ def _box(file: Path, entries: dict[str, str]) -> Box | None:
     lattice = np.array(entries["Lattice"].split(), float).reshape(3, 3)
     flags = np.array([word in ("T", "True", "1") for word in entries.get("pbc", "T T T").split()])
     if np.abs(lattice - np.diag(np.diag(lattice))).max() > 0:
-        raise BismutError(f"{file} has a tilted box, {lattice.tolist()}; boxes with right angles are read.")
+        raise BismutError(f"{file} has a tilted box, {lattice.tolist()}; only rectangular boxes can be read.")
     return Box(np.where(flags, np.diag(lattice), np.inf)) if flags.any() else None
 
 

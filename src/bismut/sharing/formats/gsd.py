@@ -60,7 +60,7 @@ def read(file: Path, frame: int) -> Frames:
     if particles.N == 0:
         raise BismutError(f"Frame {frame} of {file} holds no particles.")
     if np.abs(box[3:]).max() > 0:
-        raise BismutError(f"{file} has a tilted box, {box.tolist()}; boxes with right angles are read.")
+        raise BismutError(f"{file} has a tilted box, {box.tolist()}; only rectangular boxes can be read.")
     as_floats = lambda array: np.asarray(array, float)
     q = as_floats(particles.orientation)
     spin = 0.5 * quaternions.product(quaternions.conjugate(q), as_floats(particles.angmom))[:, 1:]
