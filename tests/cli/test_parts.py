@@ -79,7 +79,7 @@ def test_a_folder_of_parts_says_what_it_is_to_every_command(bismut, tmp_path):
         words = line.split()
         refused = bismut(words[0], "run", *words[1:])
         assert refused.exit_code == 2, words
-        assert "`bismut merge run` makes one run of them" in refused.stderr, words
+        assert "`bismut merge run` combines them into one run" in refused.stderr, words
     with pytest.raises(StoreError, match=r"holds parts of a run, 0-2 in .*bismut merge"):
         load(tmp_path / "run")
 
@@ -110,7 +110,7 @@ def test_parts_of_another_run_are_noticed_before_anything_is_computed(bismut, tm
         (("--blocks", "3:3"), "A < B"),
         (("--blocks", "0:3"), "--blocks needs --out"),
         (("--blocks", "0:3", "--out", "x", "--until", "energy=0.1"), "omit one of them"),
-        (("--workers", "2", "--cluster", "local:2"), "give one of them"),
+        (("--workers", "2", "--cluster", "local:2"), "not both"),
         (("--insecure",), "--insecure needs --cluster"),
         (("--cluster", "local:none"), "tcp://host:port, tls://host:port or local:N"),
         (("--cluster", "tcp://192.0.2.7:8786"), "--insecure"),

@@ -57,7 +57,7 @@ def test_a_recorded_path_becomes_numbers(tmp_path, ending):
         ({"name": "Recorded", "file": "nowhere.npy"}, "not an array of numbers"),
         ({"name": "Recorded", "increments": [[0.1, 0.2]] * 8}, "2 channels"),
         ({"name": "Recorded", "increments": [[0.1]] * 3}, "steps 0 to 3"),
-        ({"name": "Jumps", "rate": 1000.0}, "jumps a step"),
+        ({"name": "Jumps", "rate": 1000.0}, "jumps per step"),
     ],
 )
 def test_what_is_wrong_with_a_path_is_said(table, words):

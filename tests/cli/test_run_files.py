@@ -66,9 +66,9 @@ WANTED = {  # line: what is said there
     18: "there is no quantity 'enrgy'. Did you mean 'energy'?",
     20: "low < high",
     24: "no symmetry 'vertcal'. Did you mean 'vertical'?",
-    26: "trajectories [500] were asked for, but the run has 100",
+    26: "trajectories [500] were requested, but the run has 100",
     31: "observe.e.bins: there is no such key",
-    32: "component [7] was asked for, but the array has shape (3,)",
+    32: "component [7] was requested, but the array has shape (3,)",
     34: "this name is reserved in results",
     37: "output.folder: expected a word in quotation marks, got 3",
 }

@@ -101,7 +101,7 @@ def test_a_step_too_large_for_the_projection_is_an_outcome():
 
 
 def test_what_has_no_constraints_says_so():
-    with pytest.raises(BismutError, match="EulerMaruyama knows nothing of constraints"):
+    with pytest.raises(BismutError, match="EulerMaruyama does not support constraints"):
         bm.EulerMaruyama(sphere())
     with pytest.raises(BismutError, match="leave nothing"):
         bm.mechanical(bm.Euclidean(2), constraint=lambda q: q)

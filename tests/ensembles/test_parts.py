@@ -90,7 +90,7 @@ def test_a_run_goes_on_where_it_ended():
     assert jax.tree.all(jax.tree.map(np.array_equal, rest.final, whole.final))
     np.testing.assert_array_equal(rest.x.mean.values, whole.x.mean.values[7:])
     np.testing.assert_allclose(rest.times, whole.times[7:], rtol=1e-14)
-    with pytest.raises(DomainError, match="goes on with the seed of the result"):
+    with pytest.raises(DomainError, match="takes seed from the result"):
         bm.simulate(driven, continue_from=first, steps=1, seed=4)
 
 

@@ -192,7 +192,7 @@ def test_the_gibbs_measure_of_body_torques():
 
 
 def test_refusals():
-    with pytest.raises(ShapeError, match="one more axis in front"):
+    with pytest.raises(ShapeError, match="extra leading axis"):
         bm.mechanical(bm.SO3(), random_force=lambda R, w: w)
     with pytest.raises(DomainError, match="Only a group"):
         bm.in_space(bm.Space(), lambda q, v: v)

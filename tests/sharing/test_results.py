@@ -157,7 +157,7 @@ def test_refusals(run, tmp_path, monkeypatch):
     assert file.read_text().startswith("time,mean")
     with pytest.raises(BismutError, match=r"There is no format 'gds'. Did you mean 'gsd'\?"):
         bm.export(result, tmp_path / "b", to="gds")
-    with pytest.raises(BismutError, match=r"not that of a format. Known: .csv"):
+    with pytest.raises(BismutError, match=r"not that of a known format. Known: .csv"):
         bm.export(result, tmp_path / "b.pdb")
     with pytest.raises(BismutError, match=r"no 'enrgy'. Did you mean 'energy'\?"):
         bm.export(result, tmp_path / "b.csv", only=["enrgy"])
@@ -165,7 +165,7 @@ def test_refusals(run, tmp_path, monkeypatch):
         bm.export(result, tmp_path / "b.gsd", trajectory=1)
     with pytest.raises(BismutError, match="Choose netcdf, csv or parquet"):
         bm.export(trajectory(bm.Verlet(SYSTEMS["points"]())), tmp_path / "b.gsd")
-    with pytest.raises(BismutError, match="species names each body, got 1 for 3"):
+    with pytest.raises(BismutError, match="species must name each body, got 1 for 3"):
         bm.export(result, tmp_path / "b.gsd", species=["O"])
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "thesis.tex").write_text("mine")

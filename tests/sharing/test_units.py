@@ -56,7 +56,7 @@ def test_quantities_of_the_user_are_taken():
 def test_refusals():
     with pytest.raises(BismutError, match="apples"):
         bm.units.si.reduced("3 apples")
-    with pytest.raises(DomainError, match=r"no unit of \[current\]"):
+    with pytest.raises(DomainError, match=r"not determine a unit of \[current\]"):
         bm.units.si.reduced("2 ampere")
     with pytest.raises(DomainError, match="Expected a quantity with a unit"):
         bm.units.si.reduced(3.0)

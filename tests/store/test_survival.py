@@ -196,7 +196,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, whole, tmp_
     assert len(open_run(disk / "a").blocks) == 1
     assert verify_data(disk / "a").ok
     again = bismut("resume", disk / "a", code=1).stderr
-    assert again == f"bismut: {disk}/a needs 1.0 MB, but 0.0 MB are free there. What was committed is intact: make room there, then go on.\n"
+    assert again == f"bismut: {disk}/a needs 1.0 MB, but 0.0 MB are free there. What was committed is intact: free space there, then resume.\n"
     assert open_run(disk / "a").state == "interrupted"
     (disk / "filling").unlink()
     bismut("resume", disk / "a")

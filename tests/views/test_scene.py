@@ -141,7 +141,7 @@ def test_a_turn_about_the_third_axis():
 def test_view_says_what_is_missing():
     scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q))
     result = bm.simulate(scheme, scheme.start(jnp.ones(1), velocity=jnp.zeros(1)), step=0.1, steps=2, trajectories=1, observe={"energy": bm.energy})
-    with pytest.raises(BismutError, match=r"This result holds no trajectories to look at, only statistics: energy. Keep some with observe=\{'paths'"):
+    with pytest.raises(BismutError, match=r"This result holds no trajectories to view, only statistics: energy. Keep some with observe=\{'paths'"):
         bm.view(result)
     with pytest.raises(BismutError, match=r"numbered 0 \.\.\. 1, or SPACE"):
         Scene("some", np.arange(1.0), [Panel("one", Drawing(np.zeros((1, 2, 3)), lines=[Line(SPACE, 2)]), {})]).data()

@@ -104,7 +104,7 @@ def frames(
         raise BismutError(f"Trajectory {trajectory} was not kept. Kept: {', '.join(map(str, numbers[:20]))}.")
     names = tuple(species) if species is not None else species_of(bodies)
     if len(names) != bodies.bodies:
-        raise BismutError(f"species must name each body, got {len(names)} names for {bodies.bodies} bodies.")
+        raise BismutError(f"species must name each body, got {len(names)} for {bodies.bodies}.")
     chosen = [trajectory] if trajectory is not None else numbers if every or name != FINAL else numbers[:1]
     return {int(number): _frames(source, data.isel(trajectory=numbers.index(number)), names, box) for number in chosen}
 

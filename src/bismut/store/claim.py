@@ -55,7 +55,7 @@ def claim(
         _bring_back(path)
         free = shutil.disk_usage(path.parent).free
         if free < need + MARGIN:
-            remedy = "What was committed is intact: free some space there, then resume." if resume else "Make room there, or choose another disk."
+            remedy = "What was committed is intact: free space there, then resume." if resume else "Free some space there, or choose another disk."
             raise DiskFullError(f"{path} needs {(need + MARGIN) / 1e6:.1f} MB, but {free / 1e6:.1f} MB are free there. {remedy}")
         try:
             path.mkdir()

@@ -85,7 +85,7 @@ def check_fits(words: str, cutoff: Cutoff | None, box: Box) -> None:
     """Refuse a pair term that would see more than one image of a body."""
     half = min(box.lengths) / 2
     if cutoff is None:
-        raise DomainError(f"In a box a pair term needs a cutoff ≤ half a side, {half:g}, but {words} has none. Give cutoff={half:g} or less.")
+        raise DomainError(f"In a box a pair term needs a cutoff of at most half a side, {half:g}, but {words} has none. Set cutoff={half:g} or less.")
     if cutoff.end > half:
         raise DomainError(
             f"The cutoff of {words} is {cutoff.end:g}, but in {box} it must be at most half of the shortest side, {half:g}: beyond that lies another "
