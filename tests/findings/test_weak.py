@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.findings import slopes
+from bismut.findings.order import Convergence
 from bismut.findings.weak import places, weak_convergence
+from bismut.gallery.random_magnetic_field import ENTRY
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -39,3 +42,15 @@ def test_weak_orders(scheme, order):
     """Measured 1.001, 0.999, 2.018: there is no chance in it."""
     found = weak_convergence(scheme, scheme.start(jnp.array([0.3, 0.4]), velocity=jnp.array([0.5, -0.2])), (0.02, 0.01, 0.005))
     assert abs(found.order - order) < 0.05
+
+
+def test_a_slope_that_is_small_at_large_steps_is_measured_at_smaller_ones(monkeypatch):
+    """Terms in h² and h³ nearly cancel at h = 0.05, where the slope is 0.66. One that stays small is a failure."""
+    scheme = bm.HamiltonianVerlet(ENTRY.build())
+    state = ENTRY.start(scheme)
+    found = slopes._weak(scheme, state, 0.05)
+    assert found.verdict.value == "pass"
+    assert found.data["steps"][0] < 0.05
+    half = lambda scheme, state, steps: Convergence(np.array(steps), np.array(steps) ** 1.5, 0.5)
+    monkeypatch.setattr(slopes, "weak_convergence", half)
+    assert slopes._weak(scheme, state, 0.05).verdict.value == "fail"
