@@ -56,7 +56,7 @@ def test_what_depends_on_the_place_cannot_be_reduced(system, make):
 def test_what_is_no_group_or_no_scheme_is_refused():
     with pytest.raises(BismutError, match="scheme"):
         bm.Reduced(free_body())
-    with pytest.raises(BismutError, match="none"):
+    with pytest.raises(BismutError, match="is not one"):
         bm.Reduced(bm.VariationalEuler(bm.mechanical(_Line())))
 
 
