@@ -15,8 +15,9 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
 
 from bismut.drawing import SPACE, Drawing, Line, Part
+from bismut.palette import LIGHT, NAMES
 
-COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#332288")
+COLOURS = LIGHT.series[:6]
 _FROM = {True: np.array([0.0, -0.02, 1.0]), False: np.array([0.62, -0.7, 0.36])}
 
 
@@ -47,7 +48,7 @@ def paint(axis: Any, drawing: Drawing, frame: int, shape: float = 1.0) -> None:
         seen.append(path)
     for line in drawing.lines:
         ends = (_ends(drawing, line, frame) @ eye.T)[..., :2]
-        axis.add_collection(LineCollection(ends, colors=line.colour, linewidths=1.5))
+        axis.add_collection(LineCollection(ends, colors=_shade(line.colour), linewidths=1.5))
         seen.append(ends.reshape(-1, 2))
     order = np.argsort(depths)
     axis.add_collection(
@@ -90,11 +91,16 @@ def _things(part: Part, drawing: Drawing, frame: int):
         normals = np.cross(points[:, 2] - points[:, 0], points[:, 3] - points[:, 1])
         normals /= np.maximum(np.linalg.norm(normals, axis=-1, keepdims=True), 1e-300)
         outward = np.einsum("ni,ni->n", normals, points.mean(1) - points.mean((0, 1)))
-        base = np.broadcast_to(to_rgb(part.colour or ("#8a8f98" if body == SPACE else COLOURS[body % len(COLOURS)])), (len(faces), 3))
+        base = np.broadcast_to(to_rgb(_shade(part.colour) or ("#8a8f98" if body == SPACE else COLOURS[body % len(COLOURS)])), (len(faces), 3))
         if part.kind == "ellipsoid":  # its halves are marked, as on the page
             x, y, z = faces.mean(1).T
             base = base * (np.where(z > 0, 1.0, 0.62) * np.where((x > 0) & (y > 0), 0.8, 1.0))[:, None]
         yield points, normals * np.where(outward < 0, -1.0, 1.0)[:, None], base
+
+
+def _shade(colour: str | None) -> str | None:
+    """A colour by its name in the palette, or as it is."""
+    return getattr(LIGHT, colour) if colour in NAMES else colour
 
 
 def _faces(kind: str) -> np.ndarray:
