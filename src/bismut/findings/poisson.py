@@ -61,7 +61,7 @@ def invariants(scheme: Scheme, states: State) -> list[Finding]:
     eps, steps = float(np.finfo(system.dtype).eps), len(jax.tree.leaves(states.p)[0]) - 1
     # What the bracket keeps, every step on its orbits keeps; anything else is a belief of the user's, measured as well.
     for name in system.invariants:
-        values, terms = evaluate(jax.vmap(lambda s, name=name: with_terms(scheme, name, s)), states)
+        values, terms = evaluate(jax.vmap(lambda s, name=name: _with_terms(scheme, name, s)), states)
         size = np.asarray(terms, float).max(0)
         drift = float((np.abs(values - values[0]).max(0) / np.where(size > 0, size, 1.0)).max())
         words = f"largest change in {steps} steps over Σ|z ∂I/∂z|"
@@ -69,7 +69,7 @@ def invariants(scheme: Scheme, states: State) -> list[Finding]:
     return found
 
 
-def with_terms(scheme: Scheme, name: str, state: State) -> tuple[Array, Array]:
+def _with_terms(scheme: Scheme, name: str, state: State) -> tuple[Array, Array]:
     """An invariant, flat, and the size of the terms it is made of: one that happens to be zero has round-off all the same."""
     z, back = ravel_pytree((state.q, state.p))
     of = lambda z: jnp.ravel(scheme.system.invariant(name, State(*back(z))))
