@@ -84,7 +84,7 @@ def _verdicts(axes: Any, report: Report, told: bool) -> None:
 
 
 def _defects(axes: Any, report: Report) -> bool:
-    """Measured over limit, on a logarithmic axis."""
+    """Measured over limit, on a logarithmic axis. One bar or two say no more than the list does."""
     found = [
         f
         for f in report.findings
@@ -96,8 +96,8 @@ def _defects(axes: Any, report: Report) -> bool:
         and f.measured >= 0
         and f.group != "accuracy"
     ]
-    if axes is None or not found:
-        return bool(found)
+    if axes is None or len(found) < 3:
+        return len(found) > 2
     ratio = [max(f.measured / f.limit, 1e-7) for f in found]
     axes.barh(range(len(found)), ratio, left=1e-7, color=[colour(_COLOURS[f.verdict.value]) for f in found])
     axes.axvline(1.0, color=colour("ink"), linestyle="--")

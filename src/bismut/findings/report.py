@@ -175,7 +175,13 @@ class Report:
     def short(self) -> list[str]:
         """The verdict in three lines."""
         counts = Counter(finding.verdict for finding in self.findings)
-        names = {Verdict.passed: "passed", Verdict.failed: "failed", Verdict.undecided: "undecided", Verdict.fact: "shown as facts"}
+        names = {
+            Verdict.passed: "passed",
+            Verdict.failed: "failed",
+            Verdict.undecided: "undecided",
+            Verdict.fact: "shown as facts",
+            Verdict.unmeasured: "not measured",
+        }
         told = ", ".join(f"{counts[verdict]} {name}" for verdict, name in names.items() if counts[verdict])
         hot = [finding for finding in self.findings if finding.law == "temperature"]
         warm = f"; temperature {measured(hot[0].measured, hot[0].error)} kT" if hot and hot[0].known else ""

@@ -114,7 +114,8 @@ def tell(kept: KeptRun, as_json: bool) -> None:
         return
     print(result)
     if result.certificate is not None:
-        print(result.certificate.short()[0])
+        verdict, counts, _ = result.certificate.short()
+        print(f"{verdict},{counts[1:]}")
     if kept.folder is not None:
         shown = shlex.quote(str(kept.folder))
         print(f"\nkept in {kept.folder} ({kept.seconds:.1f} s).  bismut info {shown}   bismut plot {shown}")
