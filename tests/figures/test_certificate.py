@@ -13,6 +13,7 @@ def report() -> Report:
     rng = np.random.default_rng(0)
     findings = [
         Finding("symplectic defect", 1e-15, 3e-11, Verdict.passed, "max |TᵀΩT − Ω| of one step"),
+        Finding("momentum drift", 1e-14, 3e-11, Verdict.passed, "max |J − J₀|"),
         Finding("order", 2.0, 1.75, Verdict.passed, "slope", group="accuracy", data={"steps": [0.1, 0.05], "errors": [1e-2, 2.5e-3], "order": 2}),
         Finding("energy drift", 0.01, 0.25, Verdict.passed, "drift", data={"time": [0, 1, 2], "energy": [[0.0, 0.1, 0.0]]}),
         *temperatures(rng.chisquare(1, size=(8, 500, 2)), ["rotation 1", "rotation 2"], 0.02),
