@@ -12,6 +12,8 @@ import pytest
 
 from bismut.errors import BismutError, DomainError, ProcessError
 from bismut.executors import Dask, Failed, Line, Processes, Threads
+from bismut.executors.supervision import supervised
+from bismut.executors.worker import packed
 from tests.executors.works import Errand
 
 JOBS = range(6)
@@ -61,6 +63,36 @@ def test_a_worker_that_dies_or_hangs_costs_its_job_once_more(elsewhere, tmp_path
         assert begun.pop(work.where) == 2
         unfetched = 1 if isinstance(elsewhere, Dask) else 0  # of a cluster, what its worker had done and nobody had fetched yet
         assert sum(begun.values()) <= len(begun) + unfetched
+
+
+def test_a_hung_worker_is_found_though_it_never_said_that_it_had_begun(cluster, tmp_path):
+    """The news of a job that was done before come late, and those of the one that hangs never."""
+    work = Errand(str(tmp_path), "hang")
+    crew = deaf(cluster, work)
+    for address in cluster._client.nthreads():
+        crew._heard.put(("begun", 0, address))
+    assert squares(supervised(crew, JOBS, Line(), attempts=3, patience=1))
+    crew.leave()
+
+
+def test_what_is_seen_while_somebody_asks_for_room_is_news(cluster, tmp_path):
+    crew, news = deaf(cluster, Errand(str(tmp_path), seconds=60)), []
+    crew.give(1, 0)
+    while not news:
+        crew._looked = 0.0
+        crew.room()
+        crew._looked = time.monotonic()
+        news = crew.news(0.05)
+    assert [(kind, ticket) for kind, ticket, _ in news] == [("begun", 1)]
+    crew.leave()
+
+
+def deaf(cluster, work):
+    """A crew that hears nothing of what workers say on their way."""
+    crew = cluster._crew(packed(work))
+    crew._client.unsubscribe_topic(crew._run)
+    crew._client.subscribe_topic(crew._run, lambda _: None)
+    return crew
 
 
 def test_a_job_that_always_fails_is_tried_some_times_and_the_others_are_done(executor, tmp_path):

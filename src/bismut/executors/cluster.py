@@ -204,7 +204,8 @@ class _Crew:
         self._heard.put((kind, ticket, content))
 
     def news(self, seconds: float) -> list[News]:
-        found = self._look()
+        self._look()
+        found: list[News] = []
         try:
             found += self._read(self._heard.get(timeout=seconds))
             while True:
@@ -239,25 +240,26 @@ class _Crew:
             self._client.unregister_worker_plugin(self._run)
         self._futures.clear()
 
-    def _look(self) -> list[News]:
-        """Who is there; which jobs were at a worker that is gone, and wait for another; which are first at one that has not said so."""
+    def _look(self) -> None:
+        """Hear who is there; which jobs were at a worker that is gone, and wait for another; which are first at one that has not said so."""
         if time.monotonic() - self._looked < _LOOK:
-            return []
+            return
         if self._client.status not in ("running", "connecting"):
             raise ProcessError(f"The cluster is lost ({self._client.status}). What was committed is kept, and the run can be resumed.")
         self._looked = time.monotonic()
         self._threads = self._client.nthreads()
-        gone = [ticket for ticket, place in self._places.items() if place not in self._threads]
-        for ticket in gone:
+        for ticket in [ticket for ticket, place in self._places.items() if place not in self._threads]:
             del self._places[ticket]
+            self._heard.put(("waiting", ticket, None))
         names = {self._name(ticket): ticket for ticket in self._futures}
         given = {place: [names[key] for key in keys if key in names] for place, keys in self._client.processing().items()}
-        silent = {min(tickets): place for place, tickets in given.items() if tickets and place not in self._places.values()}
-        self._places |= silent
+        for place, tickets in given.items():
+            if tickets and place not in self._places.values():
+                self._heard.put(("begun", min(tickets), place))
         if not self._threads and self._stopped:
-            return [News("lost", ticket, "All workers are gone.") for ticket in self._futures]
+            for ticket in self._futures:
+                self._heard.put(("lost", ticket, "All workers are gone."))
         self._complain()
-        return [News("waiting", ticket) for ticket in gone] + [News("begun", ticket, place) for ticket, place in silent.items()]
 
     def _complain(self) -> None:
         """Say once that nobody is there to work: queues may take their time, but somebody may have forgotten to begin workers."""
@@ -271,6 +273,6 @@ class _Crew:
 
     def _read(self, heard: tuple) -> list[News]:
         kind, ticket, content = heard
-        if kind == "begun":
+        if kind == "begun" and ticket in self._futures:  # what a job came to may arrive before the news that it was begun
             self._places[ticket] = content
         return [News(kind, ticket, content)]
