@@ -1,5 +1,6 @@
 """Double precision; every shape in a signature checked while the tests run; compiled programs kept between runs."""
 
+import ctypes
 import gc
 import os
 from pathlib import Path
@@ -13,7 +14,7 @@ from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".cache" / "jax"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # two processes meet the same small operations
 
 ROOMS = ("spaces", "noise", "mechanics", "actions", "flows", "ensembles", "findings", "store", "gallery", "figures", "sharing")
 install_import_hook([f"bismut.{room}" for room in ROOMS], "beartype.beartype")
@@ -26,14 +27,15 @@ settings.load_profile("laws")
 gc.freeze()
 gc.set_threshold(100_000, 50, 100)
 
-_MUCH = 3 * 2**30  # bytes of a process beyond which compiled programs are forgotten
+_MUCH = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4  # bytes of a process beyond which compiled programs are forgotten
 
 
 @pytest.fixture(autouse=True, scope="module")
 def bounded_memory():
-    """Thousands of compiled programs do not fit into memory together."""
+    """Thousands of compiled programs may not fit into memory together; what is forgotten is compiled again, so that is a last resort."""
     yield
     pages = Path("/proc/self/statm")
     if pages.exists() and int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > _MUCH:
         jax.clear_caches()
         gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)  # without it the process stays as large, and the next module would forget everything again
