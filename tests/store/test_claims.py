@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import socket
+import sys
 
 import pytest
 
@@ -86,6 +88,23 @@ def test_who_leaves_without_a_commit_leaves_nothing(tmp_path):
             raise KeyboardInterrupt
     assert {entry.name for entry in tmp_path.iterdir()} == {"old"}
     assert open_run(tmp_path / "old").state == "complete"
+
+
+@pytest.mark.parametrize("where", ["Lock", "Manifest.create", "Run.keep"])
+def test_ctrl_c_during_a_claim_leaves_nothing(tmp_path, monkeypatch, where):
+    name, _, method = where.partition(".")
+    claims = sys.modules[claim.__module__]
+    owner, attribute = (getattr(claims, name), method) if method else (claims, name)
+    whole = getattr(owner, attribute)
+
+    def interrupted(*arguments, **named):
+        signal.raise_signal(signal.SIGINT)
+        return whole(*arguments, **named)
+
+    monkeypatch.setattr(owner, attribute, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        claim(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_cannot_be_written_is_refused_at_once(tmp_path):

@@ -21,6 +21,7 @@ from bismut.store.lock import LOCK, Lock
 from bismut.store.manifest import MANIFEST, Manifest
 from bismut.store.reading import aside, open_run, peek
 from bismut.store.run import Run, committed
+from bismut.store.signals import held
 
 MARGIN = 2**20  # bytes beyond what is asked for: documents and manifest
 
@@ -50,23 +51,39 @@ def claim(
     path = path if path.name or not resume else path.resolve()  # "." is a folder to go on with
     if not path.name:
         raise StoreError(f"{str(path)!r} is not a valid name for a new folder. Choose another.")
-    with told(path, "claimed"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _bring_back(path)
-        free = shutil.disk_usage(path.parent).free
-        if free < need + MARGIN:
-            remedy = "What was committed is intact: free space there, then resume." if resume else "Free some space there, or choose another disk."
-            raise DiskFullError(f"{path} needs {(need + MARGIN) / 1e6:.1f} MB, but {free / 1e6:.1f} MB are free there. {remedy}")
-        try:
-            path.mkdir()
-        except FileExistsError:
-            if not path.is_dir():
-                raise WriteError(f"{path} exists already and is a file, so no run can be kept there. Choose another name.") from None
-            if resume:
-                return _adopted(path, mend)
-            if not _free(path, parts):
-                return _begun(_instead_of(path, overwrite), documents, asked)
-        return _begun(_fresh(path, parts), documents, asked)
+    run: Run | None = None
+    try:
+        with held(), told(path, "claimed"):  # a folder that is half claimed would be neither a run nor free
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _bring_back(path)
+            _check_room(path, need, resume)
+            run = _taken(path, overwrite, resume, mend, parts)
+            return run if run.adopted else _begun(run, documents, asked)
+    except BaseException:  # also a signal that waited
+        if run is not None:
+            with run:
+                raise
+        raise
+
+
+def _check_room(path: Path, need: int, resume: bool) -> None:
+    free = shutil.disk_usage(path.parent).free
+    if free < need + MARGIN:
+        remedy = "What was committed is intact: free space there, then resume." if resume else "Free some space there, or choose another disk."
+        raise DiskFullError(f"{path} needs {(need + MARGIN) / 1e6:.1f} MB, but {free / 1e6:.1f} MB are free there. {remedy}")
+
+
+def _taken(path: Path, overwrite: bool, resume: bool, mend: bool, parts: bool) -> Run:
+    try:
+        path.mkdir()
+    except FileExistsError:
+        if not path.is_dir():
+            raise WriteError(f"{path} exists already and is a file, so no run can be kept there. Choose another name.") from None
+        if resume:
+            return _adopted(path, mend)
+        if not _free(path, parts):
+            return _instead_of(path, overwrite)
+    return _fresh(path, parts)
 
 
 def claim_numbered(path: str | Path, documents: Mapping[str, str] | None = None, *, asked: Mapping[str, Any] | None = None, need: int = 0) -> Run:
@@ -151,12 +168,8 @@ def _adopted(path: Path, mend: bool) -> Run:
 
 def _begun(run: Run, documents: Mapping[str, str] | None, asked: Mapping[str, Any] | None) -> Run:
     """The first lines; that they can be written is the test that anything can."""
-    try:
-        run.keep({}, schema=SCHEMA, state="running", asked=dict(asked or {}))
-        run.keep({README: f"A run of bismut. {(LAYOUT or '').strip()}\n", **(documents or {})})
-    except BaseException:
-        run.close()
-        raise
+    run.keep({}, schema=SCHEMA, state="running", asked=dict(asked or {}))
+    run.keep({README: f"A run of bismut. {(LAYOUT or '').strip()}\n", **(documents or {})})
     return run
 
 

@@ -33,7 +33,7 @@ class Run:
 
     def __init__(self, path: Path, folder: Path, lock: Lock, manifest: Manifest, replaced: Lock | None = None, adopted: bool = False):
         self.path, self.folder = path, folder
-        self._lock, self._manifest, self._replaced, self._adopted = lock, manifest, replaced, adopted
+        self._lock, self._manifest, self._replaced, self.adopted = lock, manifest, replaced, adopted
         self._one = threading.RLock()
         self._open = True
 
@@ -93,7 +93,7 @@ class Run:
             return
         self._open = False
         with held():
-            if not committed(self._manifest) and not self._adopted:
+            if not committed(self._manifest) and not self.adopted:
                 remove_run(self.folder)
             self._lock.release(self.folder)
             if self._replaced is not None:
