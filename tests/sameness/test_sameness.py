@@ -134,6 +134,12 @@ def test_the_type_of_an_array_counts():
     assert not same(spring(jnp.asarray(2.0)), spring(jnp.asarray(2.0, jnp.float64)))  # one is weakly typed
 
 
+def test_a_shape_is_the_same_whether_or_not_two_arrays_share_it():
+    shape = tuple([2, 3])
+    assert same((shape, shape), (tuple([2, 3]), tuple([2, 3])))
+    assert not same((shape, shape), (shape, tuple([2, 4])))
+
+
 def test_a_changed_list_is_a_changed_function():
     values = [1.0, 2.0]
     f = nested(values)
