@@ -1,4 +1,4 @@
-"""Primitives as machine code: what NumPy gives one by one, at every width the same bits. `tests/host` holds NumPy against XLA, on the same numbers."""
+"""Primitives as machine code: what NumPy gives one by one, at every width the same bits. `tests/host` compares NumPy and XLA, on the same numbers."""
 
 import jax
 import jax.numpy as jnp
