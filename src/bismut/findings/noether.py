@@ -49,7 +49,7 @@ class Breaking(NamedTuple):
 
 
 def noether(scheme: Scheme, states: State, claimed: bool, near: Near | None = None) -> list[Finding]:
-    """One finding for each symmetry that the system names. A momentum map is claimed to be kept only if the symmetry is one, at the points near the path."""
+    """One finding for each symmetry that the system names. A momentum map is claimed to be kept only if the symmetry is one near the path."""
     system = scheme.system
     eps, steps = float(np.finfo(system.dtype).eps), len(jax.tree.leaves(states.p)[0]) - 1
     generators = [symmetry.generators for symmetry in system.symmetries.values()]
