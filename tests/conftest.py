@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests begin would compile every module again
 
 import jax
 import pytest

@@ -71,8 +71,8 @@ def run(
 
     Every block is committed as it ends, and `bismut resume FOLDER` resumes a run that was stopped, killed or out of time.
 
-    docs/command-line.md has every key of a run file. Exit codes: 0 fine, 1 trajectories failed or the disk is full, 2 wrong use, 75 the time is up,
-    130 interrupted, 143 ended by SIGTERM.
+    docs/command-line.md has every key of a run file. Exit codes: 0 success, 1 trajectories failed or the disk is full, 2 wrong usage,
+    75 the time is up, 130 interrupted, 143 ended by SIGTERM.
     """
     from bismut.cli.runs import typed
 

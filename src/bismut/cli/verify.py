@@ -50,7 +50,7 @@ def verify(
     bismut verify --peers
     bismut verify --all
 
-    Exit codes: 0 every claim held, 1 a claim failed, 3 none failed but one is undecided, 2 wrong use, 130 interrupted.
+    Exit codes: 0 every claim held, 1 a claim failed, 3 none failed but one is undecided, 2 wrong usage, 130 interrupted.
     """
     from bismut.errors import BismutError
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import jax
 import numpy as np
-from scipy import special
+import scipy
 
 from bismut.actions import Verlet
 from bismut.findings.finding import Finding, Verdict, at_most, decided, not_measured
@@ -100,7 +100,7 @@ def slope_finding(law: str, claimed: float | int | None, words: str, measured: C
     if not measured.error > 1e-6:
         return Finding(law, measured.order, limit, decided(measured.order > limit), words, data=data)
     n = measured.trajectories
-    beyond = lambda x: float(special.stdtr(n - 1, x))
+    beyond = lambda x: float(scipy.special.stdtr(n - 1, x))
     alarm, doubt = beyond((measured.order - limit) / measured.error), beyond((limit - measured.order) / measured.error)
     return Finding(law, measured.order, limit, Verdict.undecided, words, measured.error, alarm=alarm, doubt=doubt, samples=float(n), data=data)
 
