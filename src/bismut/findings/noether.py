@@ -158,7 +158,7 @@ def _breaking_in_phase_space(system: System, generators: tuple[Generator, ...], 
         size = lambda f: sum(jnp.sum(jnp.abs(space.flatten(part))) for part in field(space, f, q, p))
         ratio = lambda f, J: jnp.abs(bracket(space, f, J, q, p)) / jnp.maximum(size(f) * size(J), jnp.finfo(system.dtype).tiny)
         found = [jnp.max(jnp.stack([ratio(f, J) for J in maps])) for f in functions]
-        worked = [_work(system, generator, q, system.velocity(q, p)) for generator in generators] if system.has_impulses else []
+        worked = list(map(_work(system, q, system.velocity(q, p)), generators)) if system.has_impulses else []
         none = jnp.zeros((), system.dtype)
         return found[0], jnp.max(jnp.stack(found[1:]), initial=0.0) if m else none, jnp.max(jnp.stack(worked), initial=0.0) if worked else none
 
