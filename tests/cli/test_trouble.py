@@ -29,7 +29,8 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess:
 
 
 def test_ascii_terminals_see_formulas_spelled():
-    found = shell("$BISMUT show heavy-top && $BISMUT list", PYTHONIOENCODING="ascii")
+    both = "from bismut.cli.main import app, make_readable; make_readable(); [app(line.split(), standalone_mode=False) for line in ('show heavy-top', 'list')]"
+    found = shell(f'{sys.executable} -c "{both}"', PYTHONIOENCODING="ascii")
     assert found.returncode == 0, found.stderr
     assert found.stdout.isascii()
     assert "gamma" in found.stdout
