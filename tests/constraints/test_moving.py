@@ -52,16 +52,18 @@ def run(n: int, noise: bool = True) -> bm.Trajectory:
     # Along with the pivot: v = (0, ḣ) satisfies G v + ∂g/∂t = 0.
     start = scheme.start(jnp.asarray(START), velocity=jnp.array([0.0, LIFT * RATE]), ledger=True)
     fine = np.asarray(bm.Wiener(2).increments(0, 256, 1, T / 256)) * noise
-    return bm.trajectory(scheme, start, step=T / n, steps=n, path=bm.Recorded(fine.reshape(n, 256 // n, 1).sum(1)))
+    coarse = np.zeros((128, 1))  # one length, and so one program, for all runs
+    coarse[:n] = fine.reshape(n, 256 // n, 1).sum(1)
+    return bm.trajectory(scheme, start, step=T / n, steps=n, path=bm.Recorded(coarse))
 
 
 def test_the_motion_stays_on_the_moving_surface():
     found, system = run(64), shaken()
     held = jax.vmap(lambda s, t: (system.constraint(s.q, t), rate(system, s.q, system.velocity(s.q, s.p), t)))
     off, leaving = evaluate(held, found.states, found.times)
-    assert float(jnp.abs(off).max()) < 1e-13
-    assert float(jnp.abs(leaving).max()) < 1e-12
-    assert float(jnp.abs(system.constraint(found.q[-1], 0.0)).max()) > 0.01
+    assert np.abs(off).max() < 1e-13
+    assert np.abs(leaving).max() < 1e-12
+    assert np.abs(system.constraint(np.asarray(found.q)[-1], 0.0)).max() > 0.01
 
 
 def test_it_is_the_motion_of_the_angle():
@@ -73,7 +75,7 @@ def test_it_is_the_motion_of_the_angle():
     error = []
     for n in (64, 128):
         end = np.asarray(run(n, noise=False).final.q)
-        error.append(abs(np.arctan2(end[0], float(height(T)) - end[1]) - float(exact.final.q[0])))
+        error.append(abs(np.arctan2(end[0], float(evaluate(height, T)) - end[1]) - float(exact.final.q[0])))
     assert error[0] < 0.01
     assert error[0] / error[1] == pytest.approx(4.0, rel=0.1)
 
@@ -100,7 +102,7 @@ def test_the_start_is_checked_at_its_time():
     scheme = bm.Verlet(shaken())
     with pytest.raises(DomainError, match="leads off"):
         scheme.start(jnp.asarray(START), velocity=jnp.zeros(2))
-    late = scheme.start(jnp.array([0.6, float(height(0.4)) - 0.8]), velocity=jnp.zeros(2), t=0.4, project=True)
+    late = scheme.start(jnp.array([0.6, float(evaluate(height, 0.4)) - 0.8]), velocity=jnp.zeros(2), t=0.4, project=True)
     assert bm.trajectory(scheme, late, step=0.01, steps=5, t0=0.4).outcome.ok
     with pytest.raises(DomainError, match="off the constraints"):
         bm.trajectory(scheme, late, step=0.01, steps=5)

@@ -11,13 +11,13 @@ import pytest
 
 import bismut as bm
 from bismut.flows import Flow, flow
-from bismut.host import evaluate
+from bismut.host import repeated
 from tests import systems
 
 
 def once(function: Callable) -> Callable:
-    """The function, evaluated in NumPy."""
-    return partial(evaluate, function)
+    """The function, evaluated in NumPy; traced once for arguments of one shape."""
+    return repeated(function)
 
 
 PLAIN: dict[str, Callable[[bm.System], bm.Action]] = {
