@@ -1,4 +1,7 @@
-"""Random keys and bits in NumPy, to the bit those of JAX (Threefry-2x32). An array of keys is one of pairs of 32-bit words, so it can be cut like any other."""
+"""Random keys and bits in NumPy, to the bit those of JAX (Threefry-2x32).
+
+An array of keys is one of pairs of 32-bit words, so it can be cut like any other.
+"""
 
 from collections.abc import Callable
 from typing import Any

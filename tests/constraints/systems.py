@@ -81,7 +81,7 @@ def start_of(scheme: bm.Action, seed: int = 0) -> bm.State:
     return scheme.start(point, velocity=velocity, project=True)
 
 
-def walked(scheme: bm.Action, h: float, steps: int) -> tuple[bm.State, bool]:
+def walked(scheme: bm.Action, start: bm.State, h: float, steps: int) -> tuple[bm.State, bool]:
     """The states of a noisy path, and whether every step was solved. Evaluated in NumPy: a step with multipliers takes longest to compile."""
     dW = np.sqrt(h) * np.random.default_rng(2).normal(size=(steps, scheme.channels))
 
@@ -89,7 +89,7 @@ def walked(scheme: bm.Action, h: float, steps: int) -> tuple[bm.State, bool]:
         new, solve = flow(scheme).advance(state, h, w, 0.0)
         return new, (new, solve.converged)
 
-    states, converged = evaluate(lambda state: jax.lax.scan(step, state, jnp.asarray(dW))[1], start_of(scheme))
+    states, converged = evaluate(lambda state: jax.lax.scan(step, state, jnp.asarray(dW))[1], start)
     return states, bool(np.all(converged))
 
 

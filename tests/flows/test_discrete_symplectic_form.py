@@ -20,7 +20,7 @@ def test_both_ends_and_the_canonical_form_agree(name):
     moved = lambda q, e: space.move(q, space.unflatten(e))
     q0 = systems.random_state(scheme.system, 1).q
     q1 = once(moved)(q0, 0.2 * np.random.default_rng(2).normal(size=n))
-    dW, zero = np.array([0.3, -0.2]), np.zeros(n)
+    dW, zero = jax.device_put(np.array([0.3, -0.2])), np.zeros(n)
     M = np.asarray(discrete_symplectic_form(scheme, q0, q1, H, dW))
     ends = lambda e: tuple(map(space.flatten, end_momenta(scheme, moved(q0, e), q1, H, dW)))
     left, right = map(np.asarray, once(jax.jacfwd(ends))(zero))

@@ -89,7 +89,9 @@ def test_the_ends_of_the_euler_scheme_are_adjoint():
 
 def walked(scheme) -> bm.State:
     """Twelve noisy steps."""
-    states, solved = once(lambda z, dW: path(flow(scheme), z, 0.05, dW))(random_state(scheme.system, 3), increments(scheme.system, 0.05, 12) / 3)
+    states, solved = once(lambda z, dW: path(flow(scheme), z, 0.05, dW))(
+        random_state(scheme.system, 3), increments(scheme.system, 0.05, 12, size=1.0)
+    )
     assert solved
     return states
 

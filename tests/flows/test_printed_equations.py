@@ -20,7 +20,7 @@ LIMIT = 1e-12  # velocities are recovered from points h apart: ε |p|/h, |p| ≤
 
 def computed(action: bm.Action):
     """Points, momenta and increments of a path, with the backward velocities v_1, ..., v_N."""
-    dW = increments(action.system, STEP, STEPS) / 3
+    dW = increments(action.system, STEP, STEPS, size=1.0)
     states, solved = once(lambda z: path(Traced(action.system, action), z, STEP, dW))(random_state(action.system, 6, 0.5))
     assert solved
     q = states.q

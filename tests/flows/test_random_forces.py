@@ -119,7 +119,7 @@ def test_constraints_hold_under_random_forces(name):
 def test_the_forced_principle_fails_off_a_solution(name):
     """d𝔊 + work vanishes along a computed path and, with the forces left out, does not."""
     scheme = PLAIN[name](body())
-    dW = increments(scheme.system, 0.1, 20) / 3
+    dW = increments(scheme.system, 0.1, 20, size=1.0)
     states, solved = once(lambda z: path(flow(scheme), z, 0.1, dW))(random_state(scheme.system, 4))
     assert solved
     slope = lambda action: float(np.abs(once(lambda q: action_differential(action, q, 0.1, dW))(states.q)).max())

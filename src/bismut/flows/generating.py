@@ -98,6 +98,8 @@ class Generated(eqx.Module):
             x = ends(scheme, state.q, rest, p, h, dW, t, state.p).x if shape.follows else space.unflatten(y[n:])
             return x, ends(scheme, state.q, x, p, h, dW, t, state.p)
 
+        parts = jax.jit(parts, inline=True)  # looked at three times, traced once
+
         def residual(y):
             x, found = parts(y)
             short = space.flatten(found.p0) - target

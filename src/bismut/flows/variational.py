@@ -170,12 +170,17 @@ def drift(action: Action, q: Point, p: Velocity, h, t) -> tuple[Point, Velocity,
     """The step of a piece that moves freely, L = T(v): (q1, p1), and how it was solved."""
     system, space = action.system, action.space
     target = space.flatten(p)
-    residual = lambda x: space.flatten(free_momenta(action, q, space.unflatten(x), h, t)[0]) - target
+
+    def both(x):
+        p0, p1 = free_momenta(action, q, space.unflatten(x), h, t)
+        return space.flatten(p0) - target, p1
+
+    both = jax.jit(both, inline=True)  # looked at three times, traced once
+    residual = lambda x: both(x)[0]
     linear = affine(residual, jnp.zeros(space.dim, system.dtype))
     root = newton.solve(residual, _guess(system, q, p, h, t, linear), system.cells, linear, _floor(system, q, h))
-    v = space.unflatten(root.x)
-    p0, p1 = free_momenta(action, q, v, h, t)
-    return space.move(q, v, h), p1, jnp.max(jnp.abs(space.flatten(p0) - target)), root.converged, root.iterations
+    short, p1 = both(root.x)
+    return space.move(q, space.unflatten(root.x), h), p1, jnp.max(jnp.abs(short)), root.converged, root.iterations
 
 
 @without_numbers

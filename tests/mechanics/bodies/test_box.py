@@ -65,8 +65,8 @@ def test_forces_in_a_box_are_the_derivative(name):
     slopes = evaluate(jax.grad(lambda e: INSIDE[name](*space.nudge(tuple(map(jnp.asarray, q)), e))), space.zero())
     value = repeated(INSIDE[name])
     for body, axis in ((0, 0), (2, 1), (5, 2)):
-        for slope, there, back in zip(slopes, nudged(q, body, axis, step), nudged(q, body, axis, -step), strict=True):
-            slope, scale = np.asarray(slope), max(1.0, np.abs(slope).max())
+        for slope, there, back in zip(map(np.asarray, slopes), nudged(q, body, axis, step), nudged(q, body, axis, -step), strict=True):
+            scale = max(1.0, np.abs(slope).max())
             assert abs(slope[body, axis] - (value(*there) - value(*back)) / (2 * step)) < 3e-8 * scale
 
 
