@@ -57,7 +57,7 @@ def at_once(method: Method) -> Method:
 
     @wraps(method)
     def call(self, *arguments, **named):
-        arrays = [i for i, argument in enumerate(arguments) if not isinstance(argument, str | int | float | None)]
+        arrays = [i for i, argument in enumerate(arguments) if not isinstance(argument, str | int | float | type | np.dtype | None)]
         if traced((self, arguments, named)):
             return method(self, *arguments, **named)
 

@@ -16,7 +16,7 @@ _TURNS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 def understood(dtype: Any) -> bool:
     """Whether keys of this type are made as it is done here."""
-    return str(dtype) == "key<fry>" and bool(jax.config.jax_threefry_partitionable)
+    return str(dtype) == "key<fry>" and bool(getattr(jax.config, "jax_threefry_partitionable", False))
 
 
 def unwrapped(keys: Any) -> np.ndarray:
