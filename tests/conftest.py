@@ -31,6 +31,11 @@ gc.set_threshold(100_000, 50, 100)
 _MUCH = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4  # bytes of a process beyond which compiled programs are forgotten
 
 
+def pytest_sessionfinish():
+    """At the end pytest looks five times through all that is left, in case something that nobody holds complains when it goes."""
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def bounded_memory():
     """Thousands of compiled programs may not fit into memory together; what is forgotten is compiled again, so that is a last resort."""
