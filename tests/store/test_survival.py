@@ -173,9 +173,10 @@ def fill(disk: Path, leave: int) -> None:
             file.write(bytes(4096))
 
 
-def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, whole, tmp_path, monkeypatch):
+def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, tmp_path, monkeypatch):
     """What was committed before is intact; the error says what happened and what to do; with room the run goes on."""
-    disk = mounted("size=2m")
+    disk, words = mounted("size=4m"), (*RUN, "--block", "2")  # many blocks, most of which are not begun when the disk is full
+    bismut(*words, "--out", tmp_path / "whole")
     real, commits = Run.commit, []
 
     def filling(self, *what):
@@ -186,7 +187,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, whole, tmp_
 
     monkeypatch.setattr("bismut.store.run.Run.commit", filling)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    found = bismut(*RUN, "--out", disk / "a", code=1)
+    found = bismut(*words, "--out", disk / "a", code=1)
     assert "No space left on device" in found.stderr
     assert f"the disk is full; what is done is in {disk / 'a'}. bismut resume {disk / 'a'} goes on." in found.stderr
     assert len(open_run(disk / "a").blocks) == 1
@@ -196,7 +197,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, whole, tmp_
     assert open_run(disk / "a").state == "interrupted"
     (disk / "filling").unlink()
     bismut("resume", disk / "a")
-    same(disk / "a", whole)
+    same(disk / "a", tmp_path / "whole")
 
 
 def test_who_is_second_is_refused(tmp_path, chunks, whole):
