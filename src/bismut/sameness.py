@@ -218,6 +218,8 @@ def _simple(thing: Any) -> Hashable:
     kind = type(thing)
     if kind in _ATOMS:
         return kind.__name__, thing
+    if kind is tuple and all(type(part) in _ATOMS for part in thing):
+        return "tuple", tuple((type(part).__name__, part) for part in thing)  # a shape, whether or not two arrays share it
     if kind is float:
         return "float", thing.hex()
     if kind is complex:

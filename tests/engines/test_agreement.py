@@ -3,6 +3,8 @@
 |z_native − z_xla| ≤ 1e−9 (1 + |z|) after 50 steps: round-off that fifty steps of these systems have multiplied
 """
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,8 +64,14 @@ SHORT = (
 )
 
 
+@cache
+def prepared(name):
+    """One scheme for all tests, so that it is traced once."""
+    return CASES[name]()
+
+
 def _run(name, mode, **settings):
-    scheme, start, step = CASES[name]()
+    scheme, start, step = prepared(name)
     return bm.simulate(scheme, start, step=step, trajectories=3, seed=5, mode=mode, progress=False, **settings)
 
 
@@ -81,8 +89,7 @@ def test_a_run_cut_anywhere_is_the_whole_run_to_the_bit(name):
     whole = _run(name, "native", steps=23)
     for cut in (1, 6, 15):
         first = _run(name, "native", steps=cut)
-        scheme, _, _ = CASES[name]()
-        rest = bm.simulate(scheme, steps=23 - cut, continue_from=first, mode="native", progress=False)
+        rest = bm.simulate(prepared(name)[0], steps=23 - cut, continue_from=first, mode="native", progress=False)
         assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(rest.final), jax.tree.leaves(whole.final), strict=True))
 
 

@@ -1,7 +1,7 @@
 """Machine code in memory."""
 
 import ctypes
-import gc
+import weakref
 
 from bismut.engines.native import target
 
@@ -17,7 +17,12 @@ define void @doubled(double* %x) {
 
 def test_a_machine_that_is_gone_takes_nothing_from_the_next():
     for number in range(8):
-        x = ctypes.c_double(number)
-        target.Machine(_DOUBLED).function("doubled", ctypes.POINTER(ctypes.c_double))(ctypes.byref(x))
+        x, machine = ctypes.c_double(number), target.Machine(_DOUBLED)
+        gone = weakref.ref(machine)
+        function = machine.function("doubled", ctypes.POINTER(ctypes.c_double))
+        function(ctypes.byref(x))
         assert x.value == 2 * number
-        gc.collect()
+        del machine
+        assert gone()
+        del function
+        assert gone() is None

@@ -29,6 +29,15 @@ def test_numbers_compile_nothing():
     assert float(first.energy.mean[-1]) != float(other.energy.mean[-1])
 
 
+def test_going_on_compiles_nothing():
+    """Also where the states it goes on from were drawn: they differ from a start in nothing but numbers."""
+    scheme = bm.Langevin(bm.mechanical(bm.Euclidean(2), potential=lambda q: 0.25 * (q @ q) ** 2), temperature=1.0, friction=1.0)
+    first = bm.simulate(scheme, scheme.start(jnp.zeros(2), temperature=1.0), step=0.1, steps=3, trajectories=4, seed=1)
+    compiled = compilations()
+    bm.simulate(scheme, continue_from=first, steps=3)
+    assert compilations() == compiled
+
+
 def test_a_start_is_tried_once(monkeypatch):
     """Whether ∂L/∂v = p can be solved at a start is found once for each start, not for each run."""
     system = bm.System(bm.SO3(), lambda R, w: 0.5 * w @ (jnp.array([1.0, 2.0, 3.0]) * w) - R[2, 2])

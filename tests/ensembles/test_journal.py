@@ -9,7 +9,8 @@ import bismut as bm
 from bismut.ensembles import block, carry_out, request
 from bismut.ensembles.journal import Memory
 from bismut.ensembles.kept import block_arrays, block_result, checkpoint, checkpoint_arrays
-from bismut.executors import Threads
+from bismut.errors import BlockError, WriteError
+from bismut.executors import Failed, Threads
 from bismut.store.packing import pack, unpack
 
 X = lambda state: state.q[0]
@@ -168,3 +169,67 @@ def test_a_deadline_stops_a_run(chunks):
     with pytest.raises(KeyboardInterrupt):
         carry_out(asked(), deadline=-1.0, journal=journal)
     assert not journal.blocks
+
+
+UNTIL = {"observe": FEW, "until": {"energy": 1e-9}, "trajectories": 64, "steps": 20}
+
+
+def test_a_block_that_fails_ends_a_run_that_looks_for_small_errors(chunks):
+    """Behind it nobody can tell when errors are small enough: no more blocks are begun, and those that were run are kept."""
+
+    class Stumbling:
+        elsewhere = False
+
+        def each(self, work, jobs, line):
+            for job in jobs:
+                ahead = next(jobs, None)
+                yield job, Failed(3, "it stumbled") if job.block == 2 else work(job, line)
+                if ahead is not None:
+                    yield ahead, work(ahead, line)
+
+    whole = asked(**UNTIL)
+    journal = Failing(whole)
+    with pytest.raises(BlockError, match=r"block 2 could not be run\. The others are kept"):
+        carry_out(whole, journal=journal, executor=Stumbling())
+    assert sorted(journal.blocks) == [(0, 0), (0, 1), (0, 3)]
+    same(carry_out(whole, journal=journal), carry_out(whole))
+
+
+class Full(Memory):
+    """A journal on a disk that takes so many blocks."""
+
+    def __init__(self, takes):
+        super().__init__()
+        self.takes = takes
+
+    def commit(self, variant, block, result):
+        if len(self.blocks) >= self.takes:
+            raise WriteError("No space left on device")
+        super().commit(variant, block, result)
+
+
+@pytest.mark.parametrize("until", [{}, {"energy": 1e-9}])
+def test_what_is_in_memory_when_the_disk_is_full_is_in_the_result(chunks, until):
+    class Ahead:
+        elsewhere = False
+
+        def each(self, work, jobs, line):
+            yield from [(job, work(job, line)) for job in jobs]
+
+    whole, journal = asked(**UNTIL | {"until": until}), Full(3)
+    found = carry_out(whole, journal=journal, executor=Ahead())
+    assert found.trajectories_run == 64
+    assert sorted(journal.blocks) == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_a_block_that_is_stopped_is_kept_whenever_it_hears_of_it(chunks, monkeypatch):
+    """Wherever between two questions the wish to stop comes, what the block has done is kept."""
+    monkeypatch.setattr(block, "CADENCE", 1e9)
+    whole = asked(observe=FEW)
+    for asks in range(1, 8):
+        questions, kept = iter([False] * asks), []
+        control = block.Control(lambda questions=questions: next(questions, True))
+        control.keep = lambda variant, number, point, kept=kept: kept.append(point.done)
+        result = block.run_block(whole, 0, 0, control)
+        if result is not None and result.steps < whole.steps:
+            assert kept == [result.steps]

@@ -53,7 +53,7 @@ def test_what_is_no_scheme_is_named(scheme):
     for what, words in ((scheme.system, "got System"), (bm.Verlet, "got the class Verlet")):
         with pytest.raises(ShapeError, match=words):
             checks.check_scheme(what)
-    with pytest.raises(DomainError, match="positive number, got '0.1'"):
+    with pytest.raises(DomainError, match=r"positive number, got '0\.1'"):
         checks.check_step("0.1")
 
 

@@ -67,6 +67,8 @@ FREE = staticmethod(lambda q, v: 0.5 * v @ v)
         (lambda: bm.rigid_bodies(mass=[1.0, 1.0], inertia=[[1.0, 1.0, 1.0]]), ShapeError, "inertia"),
         (lambda: bm.VariationalEuler(bm.mechanical(bm.SO3()), retraction="caley"), DomainError, "Did you mean 'cayley'"),
         (lambda: bm.VariationalEuler(bm.mechanical(bm.SO3()), end="middle"), DomainError, '"left" or "right"'),
+        (lambda: bm.Verlet(bm.mechanical(bm.Circle())).start(temperature=1.0), ShapeError, "start needs a point q of Circle"),
+        (lambda: bm.Verlet(bm.mechanical(bm.Euclidean(2))).start(np.zeros((0, 2)), velocity=np.zeros(2)), ShapeError, "none was given"),
         (lambda: bm.Discrete(bm.Euclidean(1), lambda a, b, h, dW: a - b), ShapeError, "S_d must return one number"),
         (lambda: bm.Discrete(bm.Euclidean(1), lambda a, b: jnp.sum(a - b)), ShapeError, r"S_d must be a function of \(q0, q1, h, dW\)"),
     ],

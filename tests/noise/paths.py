@@ -1,4 +1,4 @@
-"""Wiener increments for the tests of this folder: many at once, compiled once per shape."""
+"""Wiener increments for the tests of this folder: many at once, in NumPy, or compiled once per shape."""
 
 from functools import cache, partial
 
@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.host import repeated
 from bismut.noise import Stream, Wiener, counter
 
 SEED = 20_240_229
@@ -17,16 +18,30 @@ def _increments(path, trajectories, steps, h, *, channels, dtype, stream):
     return jax.lax.map(lambda k: path.increment(trajectories, k, channels, h, dtype, stream), steps)
 
 
+def indices(trajectories, steps):
+    return counter(np.asarray(trajectories, np.uint64)), counter(np.asarray(steps, np.uint64))
+
+
+def compiled(path, trajectories, steps, h=1.0, *, channels=CHANNELS, dtype=jnp.float64, stream=Stream.increment):
+    """ΔW[step, trajectory, channel] for arrays of indices, by XLA."""
+    return np.asarray(_increments(path, *indices(trajectories, steps), h, channels=channels, dtype=dtype, stream=stream))
+
+
 def increments(path, trajectories, steps, h=1.0, *, channels=CHANNELS, dtype=jnp.float64, stream=Stream.increment):
-    """ΔW[step, trajectory, channel] for arrays of indices."""
-    index = counter(np.asarray(trajectories, np.uint64)), counter(np.asarray(steps, np.uint64))
-    return np.asarray(_increments(path, *index, h, channels=channels, dtype=dtype, stream=stream))
+    """The same for a few, where a law does not ask who computes."""
+    return np.asarray(_in_numpy(channels, dtype, stream)(path, *indices(trajectories, steps), h))
+
+
+@cache
+def _in_numpy(channels, dtype, stream):
+    one = lambda path, trajectories, step, h: path.increment(trajectories, step, channels, h, dtype, stream)
+    return repeated(jax.vmap(one, (None, None, 0, None)))
 
 
 @cache
 def sample(seed=SEED, dtype=jnp.float64, stream=Stream.increment):
     """Standard normals ζ[step, trajectory, channel]."""
-    return increments(Wiener(seed), np.arange(TRAJECTORIES), np.arange(STEPS), dtype=dtype, stream=stream)
+    return compiled(Wiener(seed), np.arange(TRAJECTORIES), np.arange(STEPS), dtype=dtype, stream=stream)
 
 
 def correlation(x, y):

@@ -33,7 +33,7 @@ def test_two_million_numbers_are_distinct():
 
 
 def test_streams():
-    assert_all_differ([sample(stream=stream)[:8, :8] for stream in Stream])
+    assert_all_differ([increments(Wiener(SEED), FEW, FEW, stream=stream) for stream in Stream])
 
 
 @pytest.mark.parametrize("first", [0, 1, (1 << 32) - 2, 1 << 40])

@@ -12,6 +12,7 @@ import bismut as bm
 from bismut.ensembles.checks import chosen_path
 from bismut.errors import DomainError, ShapeError
 from bismut.findings import convergence, symplectic_defect
+from bismut.host import evaluate
 from bismut.noise import counter
 
 H, STEPS, MANY = 0.1, 64, 300
@@ -42,9 +43,14 @@ PATHS = {
 every = pytest.mark.parametrize("name", PATHS)
 
 
+def many(path: bm.Path, trajectories: int = MANY) -> np.ndarray:
+    """ΔX[step, trajectory, channel], in NumPy."""
+    return np.asarray(evaluate(lambda numbers: path.increments(numbers, STEPS, 2, H), np.arange(trajectories)))
+
+
 @cache
 def increments(name: str) -> np.ndarray:
-    return np.asarray(PATHS[name].increments(np.arange(MANY), STEPS, 2, H))
+    return many(PATHS[name])
 
 
 def start() -> bm.State:
@@ -90,11 +96,8 @@ def test_coloured_noise_has_its_covariance():
 
 def test_coloured_noise_becomes_the_wiener_path_of_its_seed():
     """The distance falls as √τ, which leads below any bound: X is within τ-correlation of W, and no correction is left over."""
-    white = np.asarray(bm.Wiener(3).increments(np.arange(40), STEPS, 2, H))
-    gap = [
-        np.sqrt(np.mean((np.asarray(bm.OrnsteinUhlenbeck(3, correlation_time=t).increments(np.arange(40), STEPS, 2, H)) - white) ** 2))
-        for t in (1e-3, 1e-5)
-    ]
+    white = many(bm.Wiener(3), 40)
+    gap = [np.sqrt(np.mean((many(bm.OrnsteinUhlenbeck(3, correlation_time=t), 40) - white) ** 2)) for t in (1e-3, 1e-5)]
     assert gap[0] / gap[1] == pytest.approx(10, rel=0.1)
     assert gap[1] < 5e-3
 
@@ -111,7 +114,7 @@ def test_the_white_limit_of_a_driven_system():
 
 def test_jumps_come_at_their_rate():
     """Counts of size-1 jumps follow the Poisson law: χ² of 38 400 counts; and squares their mean, five standard errors. A false alarm in 1e5."""
-    counts = np.rint(np.asarray(bm.Jumps(4, rate=3.0).increments(np.arange(MANY), STEPS, 2, H))).astype(int).ravel()
+    counts = np.rint(many(bm.Jumps(4, rate=3.0))).astype(int).ravel()
     law = stats.poisson(0.3)
     seen = np.array([*np.bincount(np.minimum(counts, 4), minlength=5)])
     want = len(counts) * np.array([*law.pmf(np.arange(4)), law.sf(3)])
@@ -132,7 +135,7 @@ def test_a_jump_is_the_flow_of_its_noise_for_unit_time(make):
     exact = turn(z + np.array([0.0, J * np.cos(z[0])]), T / 2)
 
     def error(n):
-        data = np.zeros((n, 1))
+        data = np.zeros((256, 1))  # of one shape, so that one program serves both
         data[n // 2] = J
         end = bm.trajectory(made, bm.State(jnp.array([0.4]), jnp.array([0.9])), step=T / n, steps=n, path=bm.Recorded(data)).final
         return np.abs(np.concatenate([end.q, end.p]) - exact).max()

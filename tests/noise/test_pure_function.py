@@ -11,7 +11,7 @@ import pytest
 
 from bismut.noise import Wiener, counter
 
-from .paths import CHANNELS, SEED, increments
+from .paths import CHANNELS, SEED, compiled
 
 H = 0.01
 MANY = np.arange(1000)
@@ -26,7 +26,7 @@ def same_to_the_last_places(a, b):
 @pytest.fixture(scope="module")
 def together():
     """All trajectories and steps in one program."""
-    return increments(PATH, MANY, STEPS, H)
+    return compiled(PATH, MANY, STEPS, H)
 
 
 def test_a_trajectory_alone(together):
@@ -38,12 +38,12 @@ def test_a_trajectory_alone(together):
 
 @pytest.mark.parametrize("size", [1, 333])
 def test_a_smaller_batch(together, size):
-    assert np.array_equal(increments(PATH, MANY[100 : 100 + size], STEPS, H), together[:, 100 : 100 + size])
+    assert np.array_equal(compiled(PATH, MANY[100 : 100 + size], STEPS, H), together[:, 100 : 100 + size])
 
 
 def test_another_order(together):
     order, later = np.random.default_rng(1).permutation(len(MANY)), STEPS[::-1]
-    assert np.array_equal(increments(PATH, MANY[order], later, H), together[::-1, order])
+    assert np.array_equal(compiled(PATH, MANY[order], later, H), together[::-1, order])
 
 
 def test_over_vmap(together):
@@ -56,7 +56,7 @@ def test_over_vmap(together):
 def test_outside_of_jit(substeps):
     path = Wiener(SEED, substeps=substeps)
     alone = path.increment(counter(MANY), counter(int(STEPS[0])), CHANNELS, H, jnp.float64)
-    assert same_to_the_last_places(alone, increments(path, MANY, STEPS, H)[0])
+    assert same_to_the_last_places(alone, compiled(path, MANY, STEPS, H)[0])
 
 
 def test_inside_a_larger_program(together):
@@ -79,7 +79,7 @@ def test_many_steps_at_once(together):
 
 
 def test_the_number_of_channels_does_not_matter(together):
-    assert np.array_equal(increments(PATH, MANY, STEPS, H, channels=5)[..., :CHANNELS], together)
+    assert np.array_equal(compiled(PATH, MANY, STEPS, H, channels=5)[..., :CHANNELS], together)
 
 
 def test_the_default_precision_is_double(together):
@@ -90,5 +90,5 @@ def test_the_default_precision_is_double(together):
 
 def test_the_step_size_is_a_factor(together):
     """ΔW = √h ζ."""
-    zeta = increments(PATH, MANY, STEPS, 1.0)
+    zeta = compiled(PATH, MANY, STEPS, 1.0)
     assert np.array_equal(np.sqrt(H) * zeta, together)

@@ -9,13 +9,6 @@ from .paths import SEED, increments
 
 TRAJECTORIES = np.array([0, 1, 17, 1 << 33])
 H = 0.3
-PADDED = 64  # fine steps are asked for in one shape, to compile once
-
-
-def fine_increments(path, steps, h):
-    padded = np.zeros(PADDED, np.uint64)
-    padded[: len(steps)] = steps
-    return increments(path, TRAJECTORIES, padded, h, channels=3)[: len(steps)]
 
 
 @pytest.mark.parametrize("substeps", [2, 3, 4, 6, 8, 16])
@@ -23,7 +16,7 @@ def test_coarse_is_the_sum_of_fine(substeps):
     """Also where the fine index passes 2³², 2⁴⁰ and the block of four is cut by a step."""
     steps = [0, 1, (1 << 32) // substeps + 1, (1 << 40) + 5]
     coarse = increments(Wiener(SEED, substeps=substeps), TRAJECTORIES, steps, H, channels=3)
-    fine = fine_increments(Wiener(SEED), [substeps * k + j for k in steps for j in range(substeps)], H / substeps)
+    fine = increments(Wiener(SEED), TRAJECTORIES, [substeps * k + j for k in steps for j in range(substeps)], H / substeps, channels=3)
     fine = fine.reshape(len(steps), substeps, *fine.shape[1:])
     allowed = 4 * np.finfo(float).eps * np.sum(np.abs(fine), axis=1)
     assert np.all(np.abs(coarse - np.sum(fine, axis=1)) <= allowed)
@@ -40,5 +33,5 @@ def test_refinement_in_two_stages():
 def test_refinement_commutes_with_shift():
     """A path shifted by s coarse steps is the fine path shifted by n s."""
     coarse = increments(Wiener(SEED, substeps=3).shift(1 << 33), TRAJECTORIES, [0, 1, 2, 3], H, channels=3)
-    fine = fine_increments(Wiener(SEED).shift(3 << 33), range(12), H / 3).reshape(4, 3, *coarse.shape[1:])
+    fine = increments(Wiener(SEED).shift(3 << 33), TRAJECTORIES, range(12), H / 3, channels=3).reshape(4, 3, *coarse.shape[1:])
     assert np.max(np.abs(coarse - np.sum(fine, axis=1))) <= 8 * np.finfo(float).eps

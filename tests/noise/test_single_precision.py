@@ -5,7 +5,7 @@ import numpy as np
 
 from bismut.noise import Wiener
 
-from .paths import SEED, increments, sample
+from .paths import SEED, compiled, increments, sample
 
 
 def test_single_precision_is_close_to_double():
@@ -19,9 +19,9 @@ def test_single_precision_is_close_to_double():
 
 def test_single_precision_does_not_depend_on_the_batch():
     path, many, steps = Wiener(SEED), np.arange(1000), np.arange(8)
-    together = increments(path, many, steps, 0.01, dtype=jnp.float32)
+    together = compiled(path, many, steps, 0.01, dtype=jnp.float32)
     assert together.dtype == np.float32
-    assert np.array_equal(increments(path, many[37:38], steps, 0.01, dtype=jnp.float32), together[:, 37:38])
+    assert np.array_equal(compiled(path, many[37:38], steps, 0.01, dtype=jnp.float32), together[:, 37:38])
 
 
 def test_single_precision_refines():

@@ -134,6 +134,13 @@ def test_the_type_of_an_array_counts():
     assert not same(spring(jnp.asarray(2.0)), spring(jnp.asarray(2.0, jnp.float64)))  # one is weakly typed
 
 
+def test_a_shape_is_the_same_whether_or_not_two_arrays_share_it():
+    shape = lambda n: np.zeros((2, n)).shape  # a new tuple each time
+    one = shape(3)
+    assert same((one, one), (shape(3), shape(3)))
+    assert not same((one, one), (one, shape(4)))
+
+
 def test_a_changed_list_is_a_changed_function():
     values = [1.0, 2.0]
     f = nested(values)

@@ -8,6 +8,8 @@ import typer
 
 from bismut.cli.group import figure_names, print_json
 
+_WIDE = 160  # columns of a pipe or a file, which have no width of their own
+
 
 def figure(
     name: Annotated[
@@ -68,14 +70,17 @@ def _draw(one: Any, out: Path, form: str, quick: bool, dark: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console, clock = Console(), time.perf_counter()
+    clock = time.perf_counter()
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=max(console.width, _WIDE))
     with Console(stderr=True).status(f"{one.name}: starting") as status:
         data = one.run(quick, lambda text: status.update(f"{one.name}: {text}"))
         files = one.save(data, out, form, dark)
     found = one.table(data)
     table = Table(title=found.title, title_justify="left", box=box.SIMPLE_HEAD)
     for index, column in enumerate(found.columns):
-        table.add_column(column, justify="left" if index == 0 else "right", no_wrap=True)
+        table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
     for row in found.rows:
         table.add_row(*map(str, row))
     console.print(f"[bold]{one.title}[/bold]")

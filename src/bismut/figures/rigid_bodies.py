@@ -151,7 +151,7 @@ def draw(found: list[Bodies]):
     free.set_xlabel("time t")
     free.set_ylabel("|change| (energy, momentum in reduced units)")
     free.set_ylim(1e-17, 1e3)
-    free.legend(loc="center", fontsize=10, ncols=2)
+    free.legend(loc="center", fontsize=8, ncols=2)
     x, R = found[0].state.q
     draw_bodies(figure.add_subplot(2, 2, 4, projection="3d"), x, R, INERTIA)
     figure.suptitle(f"{found[0].bodies} magnetic bodies: temperature in a bath, conservation without one")

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
+import scipy
 
 from bismut.findings.finding import Finding, Verdict
 
@@ -59,7 +59,7 @@ def near(law: str, found: Mean, expected: float, tolerance: float, words: str, *
     if not np.isfinite(found.value) or found.trajectories < _LEAST:
         why = f"{words}; {found.trajectories} trajectories are too few" if found.trajectories < _LEAST else f"{words}; it is not finite"
         return Finding(law, found.value, tolerance, Verdict.undecided, why, alarm=1.0, doubt=1.0, **common)
-    gap, beyond = abs(found.value - expected), lambda x: float(special.stdtr(found.trajectories - 1, -x))  # Student's
+    gap, beyond = abs(found.value - expected), lambda x: float(scipy.special.stdtr(found.trajectories - 1, -x))  # Student's
     error = max(found.error, np.finfo(float).tiny)
     alarm = beyond((gap - tolerance) / error) + beyond((gap + tolerance) / error)
     doubt = beyond((tolerance - gap) / error)
@@ -100,7 +100,7 @@ def distribution(values: np.ndarray, shape: float, tolerance: float, group: str)
         words = f"{n} trajectories are too few"
         return [Finding("kinetic energy distribution", float("nan"), RESOLVED, Verdict.undecided, words, alarm=1.0, doubt=1.0, group=group)]
     scales = np.linspace(1 - tolerance, 1 + tolerance, 41) if tolerance else np.ones(1)
-    uniforms = [np.clip(special.gammainc(shape, values / scale), 1e-300, 1 - 1e-16) for scale in scales]
+    uniforms = [np.clip(scipy.special.gammainc(shape, values / scale), 1e-300, 1 - 1e-16) for scale in scales]
     farthest = min(_kolmogorov(u) for u in uniforms)
     ends = min(_anderson(u) for u in uniforms)
     # Dvoretzky, Kiefer, Wolfowitz and Massart: how far the true distribution function can be from the sample's.
@@ -115,7 +115,7 @@ def distribution(values: np.ndarray, shape: float, tolerance: float, group: str)
             RESOLVED,
             Verdict.undecided,
             f"largest departure of the distribution function, {sized}; true one within {band:.2g} more",
-            alarm=float(special.kolmogorov(farthest * (np.sqrt(n) + 0.12 + 0.11 / np.sqrt(n)))),  # Stephens' correction for finite n
+            alarm=float(scipy.special.kolmogorov(farthest * (np.sqrt(n) + 0.12 + 0.11 / np.sqrt(n)))),  # Stephens' correction for finite n
             data={"values": values[:: max(1, n // 400)], "shape": shape},
             **common,
         ),
@@ -149,8 +149,8 @@ def anderson_tail(A2: float) -> float:
     A² is Σ χ²₁/(j(j + 1)) for large samples. Zolotarev's tail of such a sum belongs to its largest term, times Π_{j≥2} (1 − 2/(j(j+1)))^{−½} = √3.
     It is 11 % too small at 5 % and closer beyond, so 1.15 of it is an upper bound there.
     """
-    return float(min(1.0, 1.15 * np.sqrt(3.0) * special.chdtrc(1, 2 * A2)))
+    return float(min(1.0, 1.15 * np.sqrt(3.0) * scipy.special.chdtrc(1, 2 * A2)))
 
 
 def _critical(level: float) -> float:
-    return float(special.chdtri(1, level / (1.15 * np.sqrt(3.0))) / 2)
+    return float(scipy.special.chdtri(1, level / (1.15 * np.sqrt(3.0))) / 2)

@@ -6,9 +6,8 @@ log error = r log h + const,       claimed r kept if the measured slope exceeds 
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from scipy import special
+import scipy
 
 from bismut.actions import Verlet
 from bismut.findings.finding import Finding, Verdict, at_most, decided, not_measured
@@ -78,7 +77,7 @@ def _limit(measured: Convergence, order: float | int | None, state: State) -> Fi
 
 
 def _roundoff(state: State) -> float:
-    size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(state))
+    size = 1 + max(float(np.abs(np.asarray(leaf)).max()) for leaf in jax.tree.leaves(state))
     return 1e4 * float(np.finfo(jax.tree.leaves(state.p)[0].dtype).eps) * size
 
 
@@ -101,7 +100,7 @@ def slope_finding(law: str, claimed: float | int | None, words: str, measured: C
     if not measured.error > 1e-6:
         return Finding(law, measured.order, limit, decided(measured.order > limit), words, data=data)
     n = measured.trajectories
-    beyond = lambda x: float(special.stdtr(n - 1, x))
+    beyond = lambda x: float(scipy.special.stdtr(n - 1, x))
     alarm, doubt = beyond((measured.order - limit) / measured.error), beyond((limit - measured.order) / measured.error)
     return Finding(law, measured.order, limit, Verdict.undecided, words, measured.error, alarm=alarm, doubt=doubt, samples=float(n), data=data)
 

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.errors import BismutError, DegenerateError, DomainError
+from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
 from bismut.host import evaluate
 from bismut.mechanics import constraint as holonomic
 from bismut.mechanics import small
@@ -161,6 +161,8 @@ class Scheme(eqx.Module):
         like_q, like_v = jax.eval_shape(lambda: (self.space.origin(dtype), self.space.zero(dtype)))
         q = _arranged(q, like_q)
         batch = self.space.check(q, "start.q")
+        if 0 in batch:
+            raise ShapeError(f"start needs a point q of {self.space}, or several along a first axis; none was given.")
         q = self._onto_constraints(cast(q, dtype), batch, project, t)
         if temperature is not None:
             return Maxwell(self.system, q, temperature, ledger)

@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, UInt32
 
 from bismut.errors import DomainError
+from bismut.host import at_once
 from bismut.noise.index import Index, Stream, counter, number, plus, whole_number
 from bismut.repetition import each
 
@@ -46,6 +47,7 @@ class Path(eqx.Module):
 
     # What runs use; a path with a cheaper way than channel by channel has its own.
 
+    @at_once
     def increment(
         self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, stream: Stream = Stream.increment, clipped: int | None = None
     ) -> Float[Array, "... m"]:

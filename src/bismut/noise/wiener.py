@@ -24,6 +24,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Float, UInt32
 
 from bismut.errors import DomainError
+from bismut.host import at_once
 from bismut.noise.gaussian import two_normals
 from bismut.noise.index import Index, Stream, advance, counter, number, plus
 from bismut.noise.path import Path, check_seed, check_shift
@@ -76,6 +77,7 @@ class Wiener(Path):
         """How many steps the path was shifted by."""
         return number(self.offset)
 
+    @at_once
     def increment(
         self,
         trajectory: Index,

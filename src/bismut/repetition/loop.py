@@ -27,6 +27,7 @@ from jax.extend.core import ClosedJaxpr, Literal, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from bismut.host import evaluate
 from bismut.repetition.tournament import each_pair
 
 each_p, pairs_p = Primitive("each"), Primitive("pairs")
@@ -190,6 +191,11 @@ def expanded(primitive: Primitive, *operands, jaxpr: ClosedJaxpr, layout: Layout
     return [*(jnp.sum(total, 0) for total in totals), *_accumulate(for_i, for_j, bodies, layout), *own]
 
 
+def _here(primitive: Primitive, *operands, jaxpr: ClosedJaxpr, layout: Layout, linear=()) -> list:
+    """The same outside of any program: each operation of it would compile one."""
+    return evaluate(partial(expanded, primitive, jaxpr=jaxpr, layout=layout, linear=linear), *operands)
+
+
 def _read(bodies: Sequence, layout: Layout) -> tuple[list, list]:
     if layout.bonds is not None:
         return [x[layout.bonds.i] for x in bodies], [x[layout.bonds.j] for x in bodies]
@@ -302,7 +308,7 @@ def _split(flat: Sequence, *counts: int) -> Any:
 
 for _primitive in (each_p, pairs_p):
     _primitive.multiple_results = True
-    _primitive.def_impl(partial(expanded, _primitive))
+    _primitive.def_impl(partial(_here, _primitive))
     _primitive.def_abstract_eval(partial(_abstract, _primitive))
     mlir.register_lowering(_primitive, mlir.lower_fun(partial(expanded, _primitive), multiple_results=True))
     ad.primitive_jvps[_primitive] = partial(_jvp, _primitive)

@@ -4,18 +4,18 @@ R ↔ ±q,     w ≥ 0 chosen;      (a ⊗ b) = (a₀b₀ − a·b,  a₀b + b�
 """
 
 import numpy as np
-from scipy.spatial.transform import Rotation
+import scipy
 
 
 def of_matrices(R: np.ndarray) -> np.ndarray:
     """(..., 3, 3) as (..., 4)."""
-    flat = Rotation.from_matrix(np.asarray(R, float).reshape(-1, 3, 3)).as_quat(canonical=True, scalar_first=True)
+    flat = scipy.spatial.transform.Rotation.from_matrix(np.asarray(R, float).reshape(-1, 3, 3)).as_quat(canonical=True, scalar_first=True)
     return flat.reshape(*R.shape[:-2], 4)
 
 
 def matrices(q: np.ndarray) -> np.ndarray:
     """(..., 4) of any length but 0 as (..., 3, 3)."""
-    flat = Rotation.from_quat(np.asarray(q, float).reshape(-1, 4), scalar_first=True).as_matrix()
+    flat = scipy.spatial.transform.Rotation.from_quat(np.asarray(q, float).reshape(-1, 4), scalar_first=True).as_matrix()
     return flat.reshape(*np.shape(q)[:-1], 3, 3)
 
 

@@ -29,7 +29,7 @@ from bismut.store.layout import CERTIFICATE, PROVENANCE, SCHEMA, STATISTICS
 from bismut.store.manifest import MANIFEST, plain_json
 from bismut.store.reading import open_run
 from bismut.store.run import Run
-from bismut.store.tree import group_of, tree_of
+from bismut.store.tree import tree_of
 from bismut.store.verifying import damage
 
 if TYPE_CHECKING:
@@ -144,8 +144,9 @@ def group(result: Result) -> Group:
     """A result as a group to be stored."""
     observed = {}
     for name, report in result.observables.items():
-        arrays, attributes = group_of(report.dataset())
-        observed[name] = Group(arrays, {**attributes, "words": report.line})
+        arrays = {kind: Labelled(axes, values) for kind, (axes, values) in report.variables.items()}
+        arrays |= {axis: Labelled((axis,), values) for axis, values in report.coordinates.items() if axis in report.axes}
+        observed[name] = Group(arrays, {**report.attributes, "words": report.line})
     attributes = {
         "bismut_schema": SCHEMA,
         "provenance": plain_json(asdict(result.provenance)),

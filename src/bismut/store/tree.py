@@ -1,4 +1,4 @@
-"""Stored groups as labelled trees of xarray, and back. Numbers are read when they are asked for, chunk by chunk, and checked then."""
+"""Stored groups as labelled trees of xarray. Numbers are read when they are asked for, chunk by chunk, and checked then."""
 
 from __future__ import annotations
 
@@ -6,22 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bismut.store.arrays import Group, Labelled, safe
+from bismut.store.arrays import Group, safe
 from bismut.store.stored import Stored
 
 if TYPE_CHECKING:
     import xarray
 
 _COORDINATES = "coordinates"  # the attribute in which xarray looks for names of coordinates that are no axes
-
-
-def group_of(data: xarray.Dataset) -> Group:
-    """A labelled set as a group: variables in their order, then coordinates."""
-    variables = [*data.data_vars, *data.coords]
-    extra = [str(name) for name in data.coords if name not in data.dims]
-    attributes = {str(key): value for key, value in data.attrs.items()} | ({_COORDINATES: " ".join(extra)} if extra else {})
-    arrays = {str(name): Labelled(tuple(map(str, data[name].dims)), data[name].values) for name in variables}
-    return Group(arrays, attributes)
 
 
 def tree_of(group: Group) -> xarray.DataTree:

@@ -20,6 +20,7 @@ import numpy as np
 from bismut import ensembles
 from bismut.cli.runs.schema import OF_STATE, OF_SYSTEM
 from bismut.ensembles import Observable
+from bismut.ensembles.observable import measure
 from bismut.errors import BismutError, nearest
 from bismut.mechanics import Scheme, State
 
@@ -132,8 +133,7 @@ def label(asked: str | Mapping[str, Any]) -> str:
 
 def labels(asked: str | Mapping[str, Any], of: Any, scheme: Scheme, example: State) -> list[str]:
     """The label of each number of a quantity, in order."""
-    zero = jnp.zeros((), scheme.system.dtype)
-    shape = jax.eval_shape(lambda state: jnp.asarray(_value(of, scheme.system, state, zero)), example).shape
+    shape = measure(of, scheme, label(asked), example)
     if np.prod(shape, dtype=int) == 1:
         return [label(asked)]
     return [f"{label(asked)}{list(index)}" for index in np.ndindex(*shape)]

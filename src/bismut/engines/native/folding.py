@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy import special
+import scipy
 
 from bismut.engines.native.lane import constant
 
@@ -82,6 +82,16 @@ def fold(name: str, lanes: list) -> Any:
 
 # All lanes constant.
 
+
+def _special(name: str) -> Callable:
+    """A function of scipy.special, which takes as long to import as a small run takes to compute: only where it is met."""
+
+    def value(a):
+        return getattr(scipy.special, name)(a)
+
+    return value
+
+
 _NUMPY: dict[str, Callable] = {
     "add": np.add,
     "add_any": np.add,
@@ -105,7 +115,7 @@ _NUMPY: dict[str, Callable] = {
     "expm1": np.expm1,
     "log": np.log,
     "log1p": np.log1p,
-    "logistic": special.expit,
+    "logistic": _special("expit"),
     "sin": np.sin,
     "cos": np.cos,
     "tan": np.tan,
@@ -119,9 +129,9 @@ _NUMPY: dict[str, Callable] = {
     "asinh": np.arcsinh,
     "acosh": np.arccosh,
     "atanh": np.arctanh,
-    "erf": special.erf,
-    "erfc": special.erfc,
-    "erf_inv": special.erfinv,
+    "erf": _special("erf"),
+    "erfc": _special("erfc"),
+    "erf_inv": _special("erfinv"),
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,

@@ -55,7 +55,7 @@ class Report:
 
         axes, values = self.variables[kind]
         coordinates = {axis: self.coordinates[axis] for axis in axes if axis in self.coordinates}
-        return xarray.DataArray(values, dims=axes, coords=coordinates, name=f"{self.name}_{kind}", attrs=self._attributes())
+        return xarray.DataArray(values, dims=axes, coords=coordinates, name=f"{self.name}_{kind}", attrs=self.attributes)
 
     def __dir__(self):
         return [*super().__dir__(), *self.variables]
@@ -64,14 +64,20 @@ class Report:
         """Everything in one labelled set, for storage and plots."""
         import xarray
 
-        used = {axis for axes, _ in self.variables.values() for axis in axes}
         return xarray.Dataset(
             {kind: (axes, values) for kind, (axes, values) in self.variables.items()},
-            coords={axis: values for axis, values in self.coordinates.items() if axis in used},
-            attrs=self._attributes(),
+            coords={axis: values for axis, values in self.coordinates.items() if axis in self.axes},
+            attrs=self.attributes,
         )
 
-    def _attributes(self) -> dict[str, int | list[int]]:
+    @property
+    def axes(self) -> set[str]:
+        """Those that the arrays have."""
+        return {axis for axes, _ in self.variables.values() for axis in axes}
+
+    @property
+    def attributes(self) -> dict[str, int | list[int]]:
+        """Whom the numbers are over."""
         p = self.population
         return {} if p is None else {"asked": p.asked, "run": p.run, "counted": p.counted, "failed": p.failed}
 
