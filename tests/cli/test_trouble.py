@@ -29,7 +29,9 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess:
 
 
 def test_ascii_terminals_see_formulas_spelled():
-    found = shell("$BISMUT show heavy-top && $BISMUT list", PYTHONIOENCODING="ascii")
+    both = "from bismut.cli.main import app, make_readable; make_readable(); "
+    both += "app(['show', 'heavy-top'], standalone_mode=False); app(['list'], standalone_mode=False)"
+    found = shell(f'{sys.executable} -c "{both}"', PYTHONIOENCODING="ascii")
     assert found.returncode == 0, found.stderr
     assert found.stdout.isascii()
     assert "gamma" in found.stdout
