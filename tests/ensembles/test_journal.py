@@ -1,5 +1,7 @@
 """A run that is cut anywhere and gone on with is the run that was never cut, bit for bit."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,8 @@ import bismut as bm
 from bismut.ensembles import block, carry_out, request
 from bismut.ensembles.journal import Memory
 from bismut.ensembles.kept import block_arrays, block_result, checkpoint, checkpoint_arrays
-from bismut.executors import Threads
+from bismut.errors import BlockError, WriteError
+from bismut.executors import Failed, Threads
 from bismut.store.packing import pack, unpack
 
 X = lambda state: state.q[0]
@@ -44,6 +47,12 @@ def scheme(bath: bool = False):
 def asked(bath: bool = False, **settings):
     made = scheme(bath)
     return request(made, made.start(jnp.ones(1), velocity=jnp.zeros(1)), **(RUN | settings))
+
+
+@cache
+def unbroken():
+    """The result of the run that was never cut."""
+    return carry_out(asked())
 
 
 def same(a, b) -> None:
@@ -110,26 +119,27 @@ def test_a_run_whose_power_fails_again_and_again(chunks, settings):
             failures += 1
     assert failures > 5
     assert not journal.checkpoints
-    same(found, carry_out(asked(**settings)))
+    same(found, carry_out(asked(**settings)) if settings else unbroken())
 
 
 def test_what_is_committed_is_not_computed(chunks, monkeypatch):
     whole = asked()
     journal = Failing(whole)
-    first = carry_out(whole, journal=journal)
+    carry_out(whole, journal=journal)
+    first = unbroken()
     monkeypatch.setattr("bismut.ensembles.working.run_block", lambda *_: pytest.fail("a block was computed"))
     same(carry_out(whole, journal=journal), first)
 
 
 def test_ended_blocks_go_on(chunks):
     """A finished run, asked for more steps, goes on from its last ones, and equals the longer run; also where the last look was out of turn."""
-    short, long = asked(steps=53), asked(steps=90)
+    short, long = asked(steps=53), asked()
     before = Failing(short)
     carry_out(short, journal=before)
     journal = Failing(long)
     journal.checkpoints = {place: result.end for place, result in before.blocks.items()}
     found = carry_out(long, journal=journal, executor=Threads(1))
-    same(found, carry_out(long))
+    same(found, unbroken())
     assert journal.entries == 3 * 3  # of each block 37 steps in chunks of sixteen, not 90
 
 
@@ -160,7 +170,7 @@ def test_parts_of_a_run(chunks):
     assert "blocks 1:3 of 3, 12 of 20 trajectories" in str(parts[1].outcome)
     both = Failing(whole)
     both.blocks = journals[0].blocks | journals[1].blocks
-    same(carry_out(whole, journal=both), carry_out(whole))
+    same(carry_out(whole, journal=both), unbroken())
 
 
 def test_a_deadline_stops_a_run(chunks):
@@ -168,3 +178,67 @@ def test_a_deadline_stops_a_run(chunks):
     with pytest.raises(KeyboardInterrupt):
         carry_out(asked(), deadline=-1.0, journal=journal)
     assert not journal.blocks
+
+
+UNTIL = {"observe": FEW, "until": {"energy": 1e-9}, "trajectories": 64, "steps": 20}
+
+
+def test_a_block_that_fails_ends_a_run_that_looks_for_small_errors(chunks):
+    """Behind it nobody can tell when errors are small enough: no more blocks are begun, and those that were run are kept."""
+
+    class Stumbling:
+        elsewhere = False
+
+        def each(self, work, jobs, line):
+            for job in jobs:
+                ahead = next(jobs, None)
+                yield job, Failed(3, "it stumbled") if job.block == 2 else work(job, line)
+                if ahead is not None:
+                    yield ahead, work(ahead, line)
+
+    whole = asked(**UNTIL)
+    journal = Failing(whole)
+    with pytest.raises(BlockError, match=r"block 2 could not be run\. The others are kept"):
+        carry_out(whole, journal=journal, executor=Stumbling())
+    assert sorted(journal.blocks) == [(0, 0), (0, 1), (0, 3)]
+    same(carry_out(whole, journal=journal), carry_out(whole))
+
+
+class Full(Memory):
+    """A journal on a disk that takes so many blocks."""
+
+    def __init__(self, takes):
+        super().__init__()
+        self.takes = takes
+
+    def commit(self, variant, block, result):
+        if len(self.blocks) >= self.takes:
+            raise WriteError("No space left on device")
+        super().commit(variant, block, result)
+
+
+@pytest.mark.parametrize("until", [{}, {"energy": 1e-9}])
+def test_what_is_in_memory_when_the_disk_is_full_is_in_the_result(chunks, until):
+    class Ahead:
+        elsewhere = False
+
+        def each(self, work, jobs, line):
+            yield from [(job, work(job, line)) for job in jobs]
+
+    whole, journal = asked(**UNTIL | {"until": until}), Full(3)
+    found = carry_out(whole, journal=journal, executor=Ahead())
+    assert found.trajectories_run == 64
+    assert sorted(journal.blocks) == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_a_block_that_is_stopped_is_kept_whenever_it_hears_of_it(chunks, monkeypatch):
+    """Wherever between two questions the wish to stop comes, what the block has done is kept."""
+    monkeypatch.setattr(block, "CADENCE", 1e9)
+    whole = asked(observe=FEW)
+    for asks in range(1, 8):
+        questions, kept = iter([False] * asks), []
+        control = block.Control(lambda questions=questions: next(questions, True))
+        control.keep = lambda variant, number, point, kept=kept: kept.append(point.done)
+        result = block.run_block(whole, 0, 0, control)
+        if result is not None and result.steps < whole.steps:
+            assert kept == [result.steps]

@@ -7,28 +7,32 @@ import os
 import signal
 import socket
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bismut.errors import BismutError, DomainError, ProcessError
 from bismut.executors import Dask, Failed, Line, Processes, Threads
-from bismut.executors.supervision import supervised
+from bismut.executors.processes import _Pool
+from bismut.executors.supervision import News, supervised
 from bismut.executors.worker import packed
 from tests.executors.works import Errand
 
 JOBS = range(6)
+PATIENCE = 2  # seconds, in which a process begins on a busy machine
 
 
 @pytest.fixture(scope="module")
 def processes():
-    with Processes(2, patience=3) as executor:
+    with Processes(2, patience=PATIENCE) as executor:
         yield executor
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with Dask("local:2", patience=3) as executor:
-        yield executor
+@pytest.fixture
+def cluster(local_cluster, monkeypatch):
+    monkeypatch.setattr(local_cluster, "patience", PATIENCE)
+    return local_cluster
 
 
 @pytest.fixture(params=["threads", "processes", "cluster"])
@@ -85,6 +89,76 @@ def test_what_is_seen_while_somebody_asks_for_room_is_news(cluster, tmp_path):
         news = crew.news(0.05)
     assert [(kind, ticket) for kind, ticket, _ in news] == [("begun", 1)]
     crew.leave()
+
+
+def test_nobody_waits_for_a_hung_worker_to_hear_that_it_is_to_stop(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr("bismut.executors.cluster._PARTING", 0.5)
+    crew = cluster._crew(packed(Errand(str(tmp_path), "hang")))
+    assert crew.room()
+    crew.give(1, 1)
+    while not (hung := [int(file.read_text()) for file in tmp_path.glob("1") if file.read_text().strip()]):
+        time.sleep(0.01)
+    while "T" not in Path(f"/proc/{hung[0]}/stat").read_text().rpartition(")")[2].split()[0]:
+        time.sleep(0.01)
+    clock = time.monotonic()
+    crew.stop()
+    crew.leave()
+    assert time.monotonic() - clock < 10
+    os.kill(hung[0], signal.SIGKILL)
+
+
+class Scripted:
+    """A crew whose news are written down."""
+
+    def __init__(self, *news):
+        self.scripted, self.given, self.ended = list(news), 0, []
+
+    def room(self):
+        return 3 - self.given
+
+    def give(self, ticket, job):
+        self.given += 1
+
+    def news(self, seconds):
+        return self.scripted.pop(0)
+
+    def end(self, ticket):
+        self.ended.append(ticket)
+
+    def stop(self):
+        raise AssertionError
+
+    forget = leave = lambda self, *ticket: None
+
+
+def test_a_driver_that_was_away_first_listens():
+    """What was said while it was busy with a result, or stopped, counts; nobody is taken for hung before."""
+    begun, done = (lambda ticket: News("begun", ticket)), (lambda ticket: News("done", ticket, "it"))
+    for later in ([[done(2)]], [[], [done(2)]]):
+        crew, found = Scripted([begun(1), begun(2), done(1)], *later), []
+        for job, _ in supervised(crew, ["a", "b"], Line(), attempts=1, patience=0.2):
+            found.append(job)
+            time.sleep(0.5)
+        assert (found, crew.ended) == (["a", "b"], [])
+
+
+def test_what_was_done_when_another_worker_cannot_begin_is_not_lost():
+    pool = _Pool(2)
+    good, bad = (SimpleNamespace(ticket=ticket, pid=ticket, end=lambda: None) for ticket in (1, 2))
+    pool._all += [good, bad]
+    pool._heard.put((good, "done", 1, "it"))
+    pool._heard.put((bad, "gone", False, 1))
+    assert [(kind, ticket) for kind, ticket, _ in pool.news(0)] == [("done", 1), ("refused", 2)]
+
+
+def test_processes_work_for_one_run_at_a_time(processes, tmp_path):
+    """Tickets of two runs would be the same, and so would be what is brought back on them."""
+    first = processes.each(Errand(str(tmp_path), seconds=0.1), JOBS, Line())
+    found = dict([next(first)])
+    with pytest.raises(ProcessError, match="at work for another run"):
+        next(processes.each(Errand(str(tmp_path)), JOBS, Line()))
+    assert squares(found | dict(first))
+    assert squares(processes.each(Errand(str(tmp_path)), JOBS, Line()))
 
 
 def deaf(cluster, work):
@@ -199,8 +273,8 @@ def test_a_scheduler_that_is_not_there_is_told_of_at_once():
 def test_somebody_who_waits_for_a_scheduler_is_told_so(capsys):
     """A port at which something listens that is no scheduler, and never answers."""
     dask = pytest.importorskip("dask")
-    with socket.create_server(("127.0.0.1", 0)) as server, dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+    with socket.create_server(("127.0.0.1", 0)) as server, dask.config.set({"distributed.comm.timeouts.connect": "1.2s"}):
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(BismutError, match=f"There is no cluster at {address}: what listens there does not answer"):
             Dask(address)
-        assert f"bismut: waiting for the scheduler at {address} (2 s)." in capsys.readouterr().err
+        assert f"bismut: waiting for the scheduler at {address} (1.2 s)." in capsys.readouterr().err

@@ -162,8 +162,8 @@ class _Walk:
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(self.trajectories)], drawn)
 
     def _go(self, batch: Batch, done: int, steps: int, watched: bool) -> tuple[Batch, int]:
-        nobody = (0,) * len(self.every)
-        while done < steps and not (self.control.stopped() and done):
+        nobody, stopped = (0,) * len(self.every), bool(done) and self.control.stopped()
+        while done < steps and not stopped:
             ticks, stride = self._cut(done, steps, watched)
             every = self.every if watched and (done + stride) % self.tick == 0 else nobody
             clock = time.perf_counter()
@@ -175,7 +175,8 @@ class _Walk:
             done = after
             self.control.pace.learn(ticks * stride, time.perf_counter() - clock)
             self.control.note(ticks * stride, len(self.trajectories), self._newest() if watched else None)
-            if self.control.keep is not None and done < steps and (self.control.stopped() or time.monotonic() - self.kept > CADENCE):
+            stopped = self.control.stopped()  # asked once: whoever is stopped is kept
+            if self.control.keep is not None and done < steps and (stopped or time.monotonic() - self.kept > CADENCE):
                 self.control.keep(*self.place, self._frozen(batch, done, watched))
                 self.kept = time.monotonic()
         return batch, done

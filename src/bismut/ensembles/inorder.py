@@ -39,6 +39,7 @@ class InOrder:
         self.request, self.blocks, self.journal, self.merged = request, blocks, journal, merged
         self.found = [Variant() for _ in request.settings]
         self._waiting: dict[Place, BlockResult] = {}
+        self._problem: WriteError | None = None
         self._order = self._wanted()
         self._next = next(self._order, None)
         self._advance()
@@ -63,17 +64,26 @@ class InOrder:
 
     def take(self, variant: int, block: int, result: BlockResult) -> None:
         """A block that was run. It is committed at once; but in its turn if its turn may not come."""
-        try:
-            if self.journal is not None and not self.request.until:
+        if not self.request.until:
+            self._commit(variant, block, result)
+        kept = self.journal is not None and (variant, block) in self.journal.places
+        if not kept or len(self._waiting) < _WAITING:  # else it is read again when its turn comes
+            self._waiting[variant, block] = result
+        self._advance()
+        self._tell()
+
+    def _commit(self, variant: int, block: int, result: BlockResult) -> None:
+        """Where the disk takes nothing more, what is in memory is merged all the same, and that is told afterwards."""
+        if self.journal is not None:
+            try:
                 self.journal.commit(variant, block, result)
-                if len(self._waiting) >= _WAITING:
-                    return  # it is read again when its turn comes
-            self._waiting[variant, block] = result
-        except WriteError:
-            self._waiting[variant, block] = result
-            raise
-        finally:
-            self._advance()
+            except WriteError as problem:
+                self._problem = problem
+
+    def _tell(self) -> None:
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
 
     def _advance(self) -> None:
         """Merge what is there, up to the first block that is not."""
@@ -88,6 +98,7 @@ class InOrder:
         for variant, block in sorted(known):
             if self._next is not None and (variant, block) > self._next and block in self.blocks and not self.found[variant].enough:
                 self._merge(variant, block)
+        self._tell()
 
     def _merge(self, variant: int, block: int) -> bool:
         result, new = self._waiting.pop((variant, block), None), True
@@ -96,8 +107,8 @@ class InOrder:
         if result is None:
             return False
         take(self.request, self.found[variant], result)
-        if self.journal is not None and self.request.until and new:
-            self.journal.commit(variant, block, result)
+        if self.request.until and new:
+            self._commit(variant, block, result)
         if not new:
             self.merged(result)
         return True

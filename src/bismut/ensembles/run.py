@@ -86,7 +86,8 @@ def carry_out(
 
         take_block = stop.when_full(order.take)
         events = Blocks(several=bool(request.axes))
-        jobs = events.handed(_until(order.jobs(), lambda: len(failed) >= _MANY))
+        many = 1 if request.until else _MANY  # behind a block that is missing nobody can tell whether errors are small enough
+        jobs = events.handed(_until(order.jobs(), lambda: len(failed) >= many))
         coming = executor.each(work, jobs, Line(lambda: stop.asked, hear))
         with closing(coming) as found, stop.on_error():  # type: ignore[type-var]
             for job, result in found:
@@ -103,9 +104,9 @@ def carry_out(
                     part = part or Part(job.variant, result)
                 else:
                     take_block(job.variant, job.block, result)
+        stop.when_full(order.end)()
         if failed:
             raise _told(request, failed, kept=True)
-        stop.when_full(order.end)()
     return _result(request, order.found, part, stop, wanted)
 
 

@@ -26,7 +26,7 @@ class Stop:
 
     def __init__(self, deadline: float | None = None):
         self.cause, self._deadline = "", deadline
-        self._before = {}
+        self._before, self._within = {}, True
 
     @property
     def asked(self) -> bool:
@@ -62,10 +62,15 @@ class Stop:
         return self
 
     def _hear(self, number, frame):
+        if not self._within:  # another signal broke off the putting back below
+            signal.signal(number, self._before[number])
+            signal.raise_signal(number)
+            return
         if self.cause and self.cause != "time":
             raise KeyboardInterrupt
         self.cause = signal.Signals(number).name
 
     def __exit__(self, *problem):
+        self._within = False
         for number, handler in self._before.items():
             signal.signal(number, handler)

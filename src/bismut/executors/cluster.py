@@ -16,10 +16,9 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,7 +30,8 @@ _LOOK = 1.0  # seconds between two questions for who is there
 _NEWS = 200  # messages a second that the scheduler is asked to pass on
 _NOBODY = 30.0  # seconds without a worker after which that is said
 _SOON = 1.0  # seconds after which somebody who waits for a scheduler is told so
-_ENDING = 30.0  # seconds for a worker that hangs to be ended and to come back
+_ENDING = 10.0  # seconds for a worker that hangs to be ended, and for that to be known
+_PARTING = 5.0  # seconds for workers to hear that a run has ended
 
 
 class Dask(Elsewhere):
@@ -180,7 +180,7 @@ class _Crew:
         self._places: dict[int, str] = {}
         self._threads: dict[str, int] = {}
         self._ending: list[threading.Thread] = []
-        self._looked = self._stopped = 0.0
+        self._looked, self._stopped, self._told = 0.0, False, set()
         self._seen, self._complained = time.monotonic(), False
         client.register_plugin(delivery.Delivery(self._run, data, ours))
         client.subscribe_topic(self._run, lambda event: self._heard.put(pickle.loads(event[1])))
@@ -216,15 +216,29 @@ class _Crew:
     def end(self, ticket: int) -> None:
         self._client.cancel([self._futures[ticket]], reason="hung")
         if place := self._places.get(ticket):
-            # It takes a while until a process that hangs is gone, and the others need not wait.
-            restart = partial(self._client.restart_workers, [place], timeout=_ENDING, raise_for_error=False)
-            self._ending.append(threading.Thread(target=restart, daemon=True))
+            self._ending.append(threading.Thread(target=self._kill, args=(place,), daemon=True))  # the others need not wait
             self._ending[-1].start()
 
+    def _kill(self, place: str) -> None:
+        """End a process that hangs, by its nanny, who then begins another; `restart_workers` asks politely first, and waits for four seconds."""
+        self._client.run(self._delivery.kill, workers=[place], nanny=True, on_error="ignore")
+        limit = time.monotonic() + _ENDING
+        while place in self._client.nthreads() and time.monotonic() < limit:
+            time.sleep(0.01)
+
     def stop(self) -> None:
-        if time.monotonic() - self._stopped > _LOOK:  # again and again, for new workers may have come
-            self._stopped = time.monotonic()
-            self._client.run(self._delivery.stop, self._run, wait=False, on_error="ignore")
+        self._stopped = True
+        if new := [place for place in self._threads if place not in self._told]:
+            self._told.update(new)
+            self._ask(self._client.run, self._delivery.stop, self._run, workers=new, wait=False, on_error="ignore")
+
+    def _ask(self, verb: Callable[..., Any], *what: Any, **how: Any) -> Future:
+        """Ask all workers for something in the loop of the client: one that hangs never answers, and nobody should wait for it here."""
+
+        async def asked() -> None:
+            await verb(*what, **how)
+
+        return asyncio.run_coroutine_threadsafe(asked(), self._client.loop.asyncio_loop)
 
     def forget(self, ticket: int) -> None:
         self._places.pop(ticket, None)
@@ -237,7 +251,7 @@ class _Crew:
         if self._client.status == "running":
             self._client.cancel(list(self._futures.values()), reason="the run has ended")
             self._client.unsubscribe_topic(self._run)
-            self._client.unregister_worker_plugin(self._run)
+            wait([self._ask(self._client.unregister_worker_plugin, self._run)], timeout=_PARTING)
         self._futures.clear()
 
     def _look(self) -> None:

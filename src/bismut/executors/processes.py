@@ -107,15 +107,21 @@ class _Pool:
         self._all: list[_Process] = []
         self._heard: queue.SimpleQueue = queue.SimpleQueue()
         self._data, self._works = b"", 0
+        self._taken = threading.Lock()
 
     def take(self, data: bytes) -> None:
-        """From now on this work is done."""
+        """From now on this work is done, until it is left."""
+        if not self._taken.acquire(blocking=False):
+            raise ProcessError("These processes are at work for another run, with which this one would be mixed up. Use another Processes(n).")
         self._data, self._works = data, self._works + 1
 
     def leave(self) -> None:
         """Whoever is still at work is ended: nobody waits for it."""
-        for process in [process for process in self._all if process.ticket is not None]:
-            self._drop(process)
+        try:
+            for process in [process for process in self._all if process.ticket is not None]:
+                self._drop(process)
+        finally:
+            self._taken.release()
 
     def close(self) -> None:
         for process in list(self._all):
@@ -157,9 +163,11 @@ class _Pool:
         ready, code = content
         ticket = process.ticket
         self._drop(process)
+        if ticket is None:
+            return []
         if not ready and code > 0:
-            raise ProcessError(f"A worker process ended before it was ready, with exit code {code}; its output is above.")
-        return [] if ticket is None else [News("lost", ticket, f"Its worker, process {process.pid}, died ({_death(code)}).")]
+            return [News("refused", ticket, f"A worker process ended before it was ready, with exit code {code}; its output is above.")]
+        return [News("lost", ticket, f"Its worker, process {process.pid}, died ({_death(code)}).")]
 
     def end(self, ticket: int) -> None:
         for process in [process for process in self._all if process.ticket == ticket]:

@@ -132,6 +132,7 @@ class _Supervision:
         self._held: dict[int, _Given] = {}
         self._again: deque[_Given] = deque()
         self._number, self._more = 0, True
+        self._now, self._listened = 0.0, time.monotonic()
 
     @property
     def ended(self) -> bool:
@@ -153,11 +154,12 @@ class _Supervision:
             self._crew.give(self._number, given.job)
 
     def listen(self) -> Iterator[tuple[Any, Any]]:
-        for kind, ticket, content in self._crew.news(_LISTEN):
+        came = self._crew.news(_LISTEN)
+        silent = self._silent(came)  # before anything is handed on: who takes it may take long, and meanwhile nobody listens
+        for kind, ticket, content in came:
             given = self._held.get(ticket)
             if given is None:
                 continue  # of one that was taken for lost
-            given.heard = None if kind == "waiting" else time.monotonic()
             if kind == "refused":
                 raise ProcessError(content)
             if kind == "told":
@@ -172,13 +174,18 @@ class _Supervision:
                 self._crew.forget(ticket)  # after it was handed on
             elif kind in ("raised", "lost"):
                 yield from self._lost(ticket, content)
-        for ticket in self._silent():
+        for ticket in silent:
             self._crew.end(ticket)
             yield from self._lost(ticket, f"Its worker gave no sign of life for {self._patience:g} seconds, and was ended.")
 
-    def _silent(self) -> list[int]:
-        now = time.monotonic()
-        return [ticket for ticket, given in self._held.items() if given.heard is not None and now - given.heard > self._patience]
+    def _silent(self, came: list[News]) -> list[int]:
+        """Of whom nothing was heard for long. A driver that was away, busy or stopped by Ctrl-Z, first listens to what was said meanwhile."""
+        before, self._listened = self._listened, time.monotonic()
+        self._now += min(self._listened - before, self._patience / 2)
+        for kind, ticket, _ in came:
+            if given := self._held.get(ticket):
+                given.heard = None if kind == "waiting" else self._now
+        return [ticket for ticket, given in self._held.items() if given.heard is not None and self._now - given.heard > self._patience]
 
     def _lost(self, ticket: int, why: str) -> Iterator[tuple[Any, Any]]:
         given = self._held.pop(ticket)

@@ -9,7 +9,7 @@ anything else         refused: only what bismut made is ever replaced
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from bismut.store.layout import CONFIGURATION, PARTS, PROVENANCE, README, SCHEMA
 from bismut.store.layout import __doc__ as LAYOUT
 from bismut.store.lock import LOCK, Lock
 from bismut.store.manifest import MANIFEST, Manifest
-from bismut.store.reading import aside, open_run, peek
+from bismut.store.reading import StoredRun, aside, open_run, peek
 from bismut.store.run import Run, committed
 from bismut.store.signals import held
 
@@ -36,6 +36,7 @@ def claim(
     mend: bool = False,
     parts: bool = False,
     need: int = 0,
+    check: Callable[[StoredRun], Any] = lambda stored: None,
 ) -> Run:
     """A folder to write a run to, locked until it is finished or closed.
 
@@ -46,6 +47,7 @@ def claim(
     mend        with resume, also with one whose manifest is altered: lines from there on are given up
     parts       also a folder that holds parts, which stay there
     need        bytes that must be free
+    check       with resume, raises if the run, which from now on nobody else can change, is not the one to go on with
     """
     path = Path(path)
     path = path if path.name or not resume else path.resolve()  # "." is a folder to go on with
@@ -57,7 +59,7 @@ def claim(
             path.parent.mkdir(parents=True, exist_ok=True)
             _bring_back(path)
             _check_room(path, need, resume)
-            run = _taken(path, overwrite, resume, mend, parts)
+            run = _taken(path, overwrite, resume, mend, parts, check)
             return run if run.adopted else _begun(run, documents, asked)
     except BaseException:  # also a signal that waited
         if run is not None:
@@ -73,14 +75,14 @@ def _check_room(path: Path, need: int, resume: bool) -> None:
         raise DiskFullError(f"{path} needs {(need + MARGIN) / 1e6:.1f} MB, but {free / 1e6:.1f} MB are free there. {remedy}")
 
 
-def _taken(path: Path, overwrite: bool, resume: bool, mend: bool, parts: bool) -> Run:
+def _taken(path: Path, overwrite: bool, resume: bool, mend: bool, parts: bool, check: Callable[[StoredRun], Any]) -> Run:
     try:
         path.mkdir()
     except FileExistsError:
         if not path.is_dir():
             raise WriteError(f"{path} exists already and is a file, so no run can be kept there. Choose another name.") from None
         if resume:
-            return _adopted(path, mend)
+            return _adopted(path, mend, check)
         if not _free(path, parts):
             return _instead_of(path, overwrite)
     return _fresh(path, parts)
@@ -152,10 +154,12 @@ def _instead_of(path: Path, overwrite: bool) -> Run:
         raise
 
 
-def _adopted(path: Path, mend: bool) -> Run:
+def _adopted(path: Path, mend: bool, check: Callable[[StoredRun], Any]) -> Run:
     lock = Lock(path)
     try:
-        manifest = (peek if mend else open_run)(path).manifest
+        stored = (peek if mend else open_run)(path)
+        check(stored)
+        manifest = stored.manifest
         manifest.problem = ""  # what follows is cut off with the next line
         run = Run(path, path, lock, manifest, adopted=True)
         sweep(path, {place: part.number for place, part in run.stored.parts.items()})
@@ -178,5 +182,7 @@ def _bring_back(path: Path) -> None:
     old = aside(path, "old")
     if not path.exists() and old.is_dir() and is_run(old):
         lock = Lock(old, held_for=path)  # refused while the other is alive and about to take the place
-        old.rename(path)
-        lock.release(path)
+        try:
+            old.rename(path)
+        finally:
+            lock.release(path if path.exists() else old)

@@ -7,6 +7,7 @@ software or machine differ, or functions whose sameness nobody can tell, it can 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +87,10 @@ def take_up(
     force: bool = False,
 ) -> Run:
     """Claim a run that is there, in order to go on with it; `documents` replace those that it has."""
-    overridden = compare(open_run(path), request, extend=extend, force=force)
+    same = partial(compare, request=request, extend=extend, force=force)
+    overridden = same(open_run(path))
     check_sound(path)
-    run = claim(path, resume=True)
+    run = claim(path, resume=True, check=same)  # again: reading all of it takes a while, in which somebody else may have gone on with it
     try:
         note_taking_up(run, request, command, overridden, documents)
     except BaseException:

@@ -6,6 +6,7 @@ process. Where the file system has no such locks, and on other hosts, the words 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -56,8 +57,10 @@ class Lock:
                 raise
 
     def release(self, folder: Path) -> None:
-        """Give it up; the folder may have another name by now."""
-        (folder / LOCK).unlink(missing_ok=True)
+        """Give it up; the folder may have another name by now, and if it was removed and made again, the lock in it is somebody else's."""
+        with contextlib.suppress(OSError):  # a disk that takes no more: whoever comes next sees that nobody holds it
+            if _same_file(self._handle, folder / LOCK):
+                (folder / LOCK).unlink()
         os.close(self._handle)
 
 

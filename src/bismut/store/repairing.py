@@ -10,11 +10,13 @@ Whether a run was extended in lines that are lost is read off run.toml and prove
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bismut.ensembles import Request, perform
 from bismut.ensembles.journal import Job
+from bismut.ensembles.stopping import Interrupted, Stop
 from bismut.ensembles.working import Work
 from bismut.errors import BlockError, StoreError
 from bismut.executors import Executor, Failed, Line, Threads
@@ -125,11 +127,16 @@ def _texts(stored: StoredRun, names: Iterable[str]) -> dict[str, str]:
 
 
 def _compute(run: Run, request: Request, jobs: list[Job], executor: Executor) -> None:
-    journal = RunJournal(request, run)
-    for job, result in executor.each(Work(request, keeps=False, ends=request.keep_final), iter(jobs), Line()):
-        if isinstance(result, Failed):
-            raise BlockError(f"Block {job.block} of variant {job.variant} could not be recomputed:\n{result.why}")
-        journal.commit(job.variant, job.block, result)
+    journal, work, left = RunJournal(request, run), Work(request, keeps=False, ends=request.keep_final), len(jobs)
+    with Stop() as stop, closing(executor.each(work, iter(jobs), Line(lambda: stop.asked))) as found, stop.on_error():  # type: ignore[type-var]
+        for job, result in found:
+            if isinstance(result, Failed):
+                raise BlockError(f"Block {job.block} of variant {job.variant} could not be recomputed:\n{result.why}")
+            if result is not None and result.steps == request.steps:
+                journal.commit(job.variant, job.block, result)
+                left -= 1
+    if left:
+        raise Interrupted(stop.cause)
 
 
 def _tell_how_far(run: Run, request: Request, with_results: bool) -> None:

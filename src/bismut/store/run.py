@@ -89,12 +89,13 @@ class Run:
 
     def close(self) -> None:
         """Give the folder up; what is committed stays. A folder that was made for this run and has no commit is removed."""
-        if not self._open:
-            return
-        self._open = False
-        with held():
+        with held(), self._one:  # a thread may be in the middle of a commit
+            if not self._open:
+                return
+            self._open = False
             if not committed(self._manifest) and not self.adopted:
-                remove_run(self.folder)
+                with contextlib.suppress(OSError):  # a disk that takes no more: what stays counts as nothing, and goes with the next claim
+                    remove_run(self.folder)
             self._lock.release(self.folder)
             if self._replaced is not None:
                 self._replaced.release(aside(self.path, "old") if self.folder == self.path else self.path)
@@ -110,9 +111,9 @@ class Run:
 
     def _commit(self, entry: dict[str, Any], places: Mapping[str, Contents]) -> None:
         """The protocol above."""
-        if not self._open:
-            raise StoreError(f"{self.folder} was released; claim it again to write to it.")
         with held(), self._one, told(self.path, "written"):
+            if not self._open:
+                raise StoreError(f"{self.folder} was released; claim it again to write to it.")
             number = len(self._manifest.entries)
             written = [staged(self.folder, place, number) for place in places]
             try:
@@ -140,9 +141,10 @@ class Run:
     def _take_place(self) -> None:
         """Put this run in the place of the one that it replaces, which stays beside it until this one is finished."""
         old = aside(self.path, "old")
-        if old.exists():
-            remove_run(old)
-        self.path.rename(old)
+        if self.path.exists():  # else a commit before this one came no further
+            if old.exists():
+                remove_run(old)
+            self.path.rename(old)
         self.folder.rename(self.path)
         sync(self.path.parent)
         self.folder = self._manifest.folder = self.path
