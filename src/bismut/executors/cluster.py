@@ -32,7 +32,10 @@ _NEWS = 200  # messages a second that the scheduler is asked to pass on
 _NOBODY = 30.0  # seconds without a worker after which that is said
 _SOON = 1.0  # seconds after which somebody who waits for a scheduler is told so
 _ENDING = 30.0  # seconds for a worker that hangs to be ended and to come back
+_ANSWER = 5.0  # seconds for a scheduler to answer before somebody else is listened to
 _PARTING = 5.0  # seconds for workers to hear that a run has ended
+
+_KEPT = "What was committed is kept, and the run can be resumed."
 
 
 class Dask(Elsewhere):
@@ -58,7 +61,7 @@ class Dask(Elsewhere):
             self._own.pop(0).close()
 
     def _crew(self, data: bytes) -> Crew:
-        return _Crew(self._client, data, ours=len(self._own) > 1)
+        return _Crew(self._client, data, len(self._own) > 1, self.patience)
 
     def _connected(self, where: Any, insecure: bool) -> Any:
         distributed = _distributed()
@@ -171,7 +174,7 @@ def check_address(address: str, insecure: bool) -> None:
 class _Crew:
     """The tasks of one run."""
 
-    def __init__(self, client: Any, data: bytes, ours: bool):
+    def __init__(self, client: Any, data: bytes, ours: bool, patience: float):
         from bismut.executors import delivery  # needs Dask
 
         self._delivery = delivery
@@ -182,9 +185,21 @@ class _Crew:
         self._threads: dict[str, int] = {}
         self._ending: list[threading.Thread] = []
         self._looked, self._stopped, self._told = 0.0, False, set()
-        self._seen, self._complained = time.monotonic(), False
-        client.register_plugin(delivery.Delivery(self._run, data, ours))
+        self._begun, self._patience = time.monotonic(), patience
+        self._seen, self._complained = self._begun, False
+        self._deliver(delivery.Delivery(self._run, data, ours))
         client.subscribe_topic(self._run, lambda event: self._heard.put(pickle.loads(event[1])))
+
+    def _deliver(self, work: Any) -> None:
+        """To all who are there; one that dies just now spoils that, and it is done again without it."""
+        for attempt in range(ATTEMPTS):
+            try:
+                self._client.register_plugin(work)
+                return
+            except OSError as problem:
+                if attempt == ATTEMPTS - 1:
+                    raise ProcessError(f"Workers of {self._client.scheduler.address} cannot be reached: {problem}") from problem
+                time.sleep(_LOOK)
 
     def room(self) -> int:
         self._look()
@@ -229,10 +244,10 @@ class _Crew:
             self._ask(self._client.run, self._delivery.stop, self._run, workers=new, wait=False, on_error="ignore")
 
     def _ask(self, verb: Callable[..., Any], *what: Any, **how: Any) -> Future:
-        """Ask all workers for something in the loop of the client: one that hangs never answers, and nobody should wait for it here."""
+        """Ask for something in the loop of the client: who hangs never answers, and nobody should wait for that here."""
 
-        async def asked() -> None:
-            await verb(*what, **how)
+        async def asked() -> Any:
+            return await verb(*what, **how)
 
         return asyncio.run_coroutine_threadsafe(asked(), self._client.loop.asyncio_loop)
 
@@ -255,14 +270,22 @@ class _Crew:
         if time.monotonic() - self._looked < _LOOK:
             return
         if self._client.status not in ("running", "connecting"):
-            raise ProcessError(f"The cluster is lost ({self._client.status}). What was committed is kept, and the run can be resumed.")
+            raise ProcessError(f"The cluster is lost ({self._client.status}). {_KEPT}")
+        asked = self._ask(lambda: asyncio.gather(self._client.nthreads(), self._client.processing()))
+        try:
+            self._threads, processing = asked.result(_ANSWER)
+        except OSError as problem:  # or time is up: whoever wants to stop is to be heard while a scheduler says nothing
+            asked.cancel()
+            if time.monotonic() - max(self._looked, self._begun) > self._patience:
+                silent = f"The scheduler at {self._client.scheduler.address} has not answered for {self._patience:g} s."
+                raise ProcessError(f"{silent} {_KEPT}") from problem
+            return
         self._looked = time.monotonic()
-        self._threads = self._client.nthreads()
         for ticket in [ticket for ticket, place in self._places.items() if place not in self._threads]:
             del self._places[ticket]
             self._heard.put(("waiting", ticket, None))
         names = {self._name(ticket): ticket for ticket in self._futures}
-        given = {place: [names[key] for key in keys if key in names] for place, keys in self._client.processing().items()}
+        given = {place: [names[key] for key in keys if key in names] for place, keys in processing.items()}
         for place, tickets in given.items():
             if tickets and place not in self._places.values():
                 self._heard.put(("begun", min(tickets), place))
