@@ -11,14 +11,14 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests begin wo
 import jax
 import pytest
 from hypothesis import settings
-from jaxtyping import install_import_hook
+
+from tests.checking import check_signatures
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # two processes meet the same small operations
 
-ROOMS = ("spaces", "noise", "mechanics", "actions", "flows", "ensembles", "findings", "store", "gallery", "figures", "sharing")
-install_import_hook([f"bismut.{room}" for room in ROOMS], "beartype.beartype")
+check_signatures()
 
 settings.register_profile("laws", derandomize=True, deadline=None, max_examples=6)
 settings.load_profile("laws")
@@ -29,6 +29,11 @@ gc.freeze()
 gc.set_threshold(100_000, 50, 100)
 
 _MUCH = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4  # bytes of a process beyond which compiled programs are forgotten
+
+
+def pytest_sessionfinish():
+    """At the end pytest looks five times through all that is left, in case something that nobody holds complains when it goes."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -3,10 +3,12 @@
 Linear problems super-converge and symmetric targets hide sign errors, so none of these is either.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
+from bismut.host import evaluate
 
 
 def plane() -> bm.System:
@@ -89,8 +91,6 @@ ALL = {"plane": plane, "separable": separable, "heavy_top": heavy_top, "nine_noi
 
 def random_state(system: bm.System, seed: int = 0, size: float = 1.0) -> bm.State:
     """A state with no special place or direction."""
-    import jax
-
-    key = jax.random.key(seed)
-    q = system.space.random(key)
-    return bm.State(q, system.space.unflatten(size * jax.random.normal(jax.random.key(seed + 1), (system.space.dim,))))
+    space = system.space
+    momentum = lambda: space.unflatten(size * jax.random.normal(jax.random.key(seed + 1), (space.dim,)))
+    return bm.State(*evaluate(lambda: (space.random(jax.random.key(seed)), momentum())))

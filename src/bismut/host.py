@@ -16,6 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
+from bismut.gathering import RULES as _GATHERING
+from bismut.keys import KEY, understood, unwrapped, wrapped
+from bismut.keys import RULES as _KEYS
 from bismut.tracing import traced
 
 Given = list[np.ndarray]
@@ -44,7 +47,7 @@ def repeated(function: Callable) -> Callable:
         closed, structure = known[key]
         with np.errstate(all="ignore"), jax.ensure_compile_time_eval():  # here and now, also where something else is being traced
             found = _run(closed, [_known(leaf, aval.dtype) for leaf, aval in zip(leaves, closed.in_avals, strict=True)])
-            return jax.tree.unflatten(structure, jax.device_put(found))  # jnp.asarray would compile
+            return jax.tree.unflatten(structure, _given(found))  # jnp.asarray would compile
 
     return call
 
@@ -81,8 +84,20 @@ def _run(closed: ClosedJaxpr, arguments: list) -> list:
 
 
 def _known(value: Any, dtype: Any = None) -> Any:
-    """A constant; what NumPy has no type for, such as a random key, stays JAX's."""
-    return value if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended) else np.asarray(value, dtype)
+    """A constant; what NumPy has no type for stays JAX's."""
+    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
+        return unwrapped(value) if understood(value.dtype) else value
+    return np.asarray(value, dtype)
+
+
+def _is_key(value: Any) -> bool:
+    return getattr(value, "dtype", None) == KEY
+
+
+def _given(values: list) -> list:
+    """What JAX makes of values."""
+    plain = jax.device_put([0 if _is_key(value) else value for value in values])
+    return [wrapped(value) if _is_key(value) else there for value, there in zip(values, plain, strict=True)]
 
 
 def _outputs(equation, inputs: list) -> list:
@@ -93,6 +108,8 @@ def _outputs(equation, inputs: list) -> list:
         return _MOVING[name](equation, inputs)
     if name in _CONTROL:
         return _CONTROL[name](params, inputs)
+    if name in _KEYS and any(understood(v.aval.dtype) for v in (*equation.invars, *equation.outvars)):
+        return _KEYS[name](equation, inputs)
     if name in ("each", "pairs"):
         shapes = tuple((np.shape(x), np.asarray(x).dtype) for x in inputs)
         return _run(_expanded(equation.primitive, params["jaxpr"], params["layout"], shapes), inputs)
@@ -100,6 +117,7 @@ def _outputs(equation, inputs: list) -> list:
 
 
 def _by_jax(equation, inputs: list) -> list:
+    inputs = [wrapped(x) if _is_key(x) else x for x in inputs]
     found = equation.primitive.bind(*inputs, **equation.params)
     return [_known(x) for x in (found if equation.primitive.multiple_results else [found])]
 
@@ -108,6 +126,12 @@ def _by_jax(equation, inputs: list) -> list:
 def _expanded(primitive: Any, jaxpr: ClosedJaxpr, layout: Any, shapes: tuple) -> ClosedJaxpr:
     """A loop over bodies or pairs as operations on arrays; in a loop over steps it is met again and again."""
     return jax.make_jaxpr(lambda *x: primitive.impl(*x, jaxpr=jaxpr, layout=layout))(*(jax.ShapeDtypeStruct(*shape) for shape in shapes))
+
+
+def _erf_inv(x: np.ndarray) -> np.ndarray:
+    from scipy.special import erfinv  # read where it is met
+
+    return erfinv(x)
 
 
 # Entry by entry: what NumPy calls it, and for which kinds of numbers it does the same.
@@ -135,6 +159,7 @@ _EACH: dict[str, tuple[Callable, str]] = {
     "shift_right_logical": (np.right_shift, "u"),
     "shift_right_arithmetic": (np.right_shift, "i"),
     "clamp": (lambda low, x, high: np.clip(x, low, high), _NUMBER),
+    "erf_inv": (_erf_inv, _REAL),
     "copy": (np.asarray, _ANY),
     "copy_p": (np.asarray, _ANY),
 }
@@ -251,6 +276,8 @@ _MOVING: dict[str, Callable] = {
     "optimization_barrier": lambda e, x: x,
     "bitcast_convert_type": _bits,
     "pad": _padded,
+    "unstack": lambda e, x: list(np.moveaxis(x[0], e.params["axis"], 0)),
+    **_GATHERING,
 }
 
 

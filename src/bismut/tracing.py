@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 import jax
 from jax.core import Tracer
 
+from bismut.programs import Memory, key
+
 Answer = TypeVar("Answer")
 
 
@@ -15,14 +17,20 @@ def traced(*trees) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
 
 
+_ANSWERS = Memory(256)
+
+
 def without_numbers(question: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
     """A question about the structure of something, asked under a trace: zeros and origins that stand for numbers are then never computed, which by
-    itself would compile a program for each of them."""
+    itself would compile a program for each of them. It is asked once of all that are the same: the answer is what their program is made from."""
 
     @wraps(question)
     def ask(self: Any) -> Answer:
-        answers: list[Answer] = []
-        jax.eval_shape(lambda: answers.append(question(self)))
-        return answers[0]
+        def found() -> Answer:
+            answers: list[Answer] = []
+            jax.eval_shape(lambda: answers.append(question(self)))
+            return answers[0]
+
+        return _ANSWERS.get((question, key(self)), found)
 
     return ask

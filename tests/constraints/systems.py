@@ -1,9 +1,12 @@
 """Constrained systems without special directions: a sphere, a ball joint, a rigid triatomic, a chain."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
+from bismut.flows import flow
+from bismut.host import evaluate
 
 
 def sphere(noise: float = 1.0) -> bm.System:
@@ -66,7 +69,7 @@ def start_of(scheme: bm.Action, seed: int = 0) -> bm.State:
     """A start near a feasible point, brought onto the constraints."""
     space = scheme.system.space
     rng = np.random.default_rng(seed)
-    velocity = space.unflatten(jnp.asarray(rng.normal(size=space.dim)))
+    velocity = evaluate(space.unflatten, rng.normal(size=space.dim))
     if space == bm.Euclidean(3):
         point = jnp.array([0.6, 0.1, 0.8])
     elif space == bm.SE3():
@@ -74,8 +77,20 @@ def start_of(scheme: bm.Action, seed: int = 0) -> bm.State:
     elif space == bm.Euclidean(3) ** 3 and scheme.system.constraints == 3 and not scheme.system.symmetries:
         point = jnp.array([[0.0, 0.0, 0.0], [1.0, 0.1, 0.0], [1.0, 1.2, 0.1]])
     else:
-        point = jnp.cumsum(jnp.asarray([0.6, 0.0, -0.8]) + 0.1 * rng.normal(size=(space.dim // 3, 3)), axis=0)
+        point = np.cumsum(np.array([0.6, 0.0, -0.8]) + 0.1 * rng.normal(size=(space.dim // 3, 3)), axis=0)
     return scheme.start(point, velocity=velocity, project=True)
+
+
+def walked(scheme: bm.Action, start: bm.State, h: float, steps: int) -> tuple[bm.State, bool]:
+    """The states of a noisy path, and whether every step was solved. Evaluated in NumPy: a step with multipliers takes longest to compile."""
+    dW = np.sqrt(h) * np.random.default_rng(2).normal(size=(steps, scheme.channels))
+
+    def step(state, w):
+        new, solve = flow(scheme).advance(state, h, w, 0.0)
+        return new, (new, solve.converged)
+
+    states, converged = evaluate(lambda state: jax.lax.scan(step, state, jnp.asarray(dW))[1], start)
+    return states, bool(np.all(converged))
 
 
 ALL = {"sphere": sphere, "ball joint": ball_joint, "triatomic": triatomic, "chain": lambda: chain(3)}

@@ -10,7 +10,7 @@ from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
 from bismut.flows import Variational
 from bismut.host import evaluate
 from bismut.mechanics.saddle import Band, solve_banded
-from tests.constraints.systems import chain, sphere, start_of, triatomic
+from tests.constraints.systems import chain, sphere, start_of, triatomic, walked
 
 
 @pytest.mark.parametrize("half", [1, 2, 4])
@@ -24,7 +24,7 @@ def test_a_banded_system_has_the_solution_of_the_full_one(half):
     shuffled = rng.permutation(k)
     band = Band(tuple(map(int, np.argsort(shuffled))), half)
     P = S[np.ix_(shuffled, shuffled)]
-    assert np.allclose(evaluate(band.factor(lambda x: P @ x, float), y), np.linalg.solve(P, y), atol=1e-13)
+    assert np.allclose(evaluate(lambda A, y: band.factor(lambda x: A @ x, float)(y), P, y), np.linalg.solve(P, y), atol=1e-13)
 
 
 def test_a_chain_of_a_hundred_links_is_a_band_of_half_width_one():
@@ -44,7 +44,7 @@ def test_molecules_do_not_couple():
 
 def test_the_band_and_the_dense_solve_give_one_trajectory():
     """A chain whose constraints are mixed by a regular matrix has a dense structure and the same motion."""
-    links = 8
+    links = 5
     plain = chain(links)
     mix = np.eye(links) + 0.3 * np.random.default_rng(0).normal(size=(links, links))
     dense = bm.mechanical(
@@ -57,8 +57,10 @@ def test_the_band_and_the_dense_solve_give_one_trajectory():
     first, second = bm.Verlet(plain), bm.Verlet(dense)
     assert Variational(second).structure().constrained.band.full
     start = start_of(first)
-    a, b = (bm.trajectory(s, start, step=0.02, steps=50, seed=1) for s in (first, second))
-    assert float(jnp.max(jnp.abs(a.q - b.q))) < 1e-11
+    (a, done), (b, also) = (walked(scheme, start, 0.02, 15) for scheme in (first, second))
+    assert done
+    assert also
+    assert np.abs(np.asarray(a.q) - np.asarray(b.q)).max() < 1e-11
 
 
 def test_constraints_that_are_linear_need_one_correction():
@@ -88,8 +90,9 @@ def test_starts_are_checked_and_projected_on_request():
     with pytest.raises(DomainError, match="off the constraints"):
         scheme.start(jnp.array([0.0, 0.0, 1.1]), temperature=1.0)
     batch = scheme.start(jnp.array([[0.0, 0.3, 1.1], [0.9, 0.1, 0.0]]), velocity=jnp.ones((2, 3)), project=True)
-    assert float(jnp.max(jnp.abs(jnp.sum(batch.q**2, 1) - 1))) < 1e-14
-    assert float(jnp.max(jnp.abs(jnp.sum(batch.q * batch.p, 1)))) < 1e-14
+    q, p = np.asarray(batch.q), np.asarray(batch.p)
+    assert np.abs(np.sum(q**2, 1) - 1).max() < 1e-14
+    assert np.abs(np.sum(q * p, 1)).max() < 1e-14
 
 
 def test_a_step_too_large_for_the_projection_is_an_outcome():

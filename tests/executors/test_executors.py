@@ -22,18 +22,19 @@ from bismut.executors.worker import packed
 from tests.executors.works import Errand
 
 JOBS = range(6)
+PATIENCE = 2  # seconds, in which a process begins on a busy machine
 
 
 @pytest.fixture(scope="module")
 def processes():
-    with Processes(2, patience=3) as executor:
+    with Processes(2, patience=PATIENCE) as executor:
         yield executor
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with Dask("local:2", patience=3) as executor:
-        yield executor
+@pytest.fixture
+def cluster(local_cluster, monkeypatch):
+    monkeypatch.setattr(local_cluster, "patience", PATIENCE)
+    return local_cluster
 
 
 @pytest.fixture(params=["threads", "processes", "cluster"])
@@ -314,8 +315,8 @@ def test_a_scheduler_that_is_not_there_is_told_of_at_once():
 def test_somebody_who_waits_for_a_scheduler_is_told_so(capsys):
     """A port at which something listens that is no scheduler, and never answers."""
     dask = pytest.importorskip("dask")
-    with socket.create_server(("127.0.0.1", 0)) as server, dask.config.set({"distributed.comm.timeouts.connect": "2s"}):
+    with socket.create_server(("127.0.0.1", 0)) as server, dask.config.set({"distributed.comm.timeouts.connect": "1.2s"}):
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(BismutError, match=f"There is no cluster at {address}: what listens there does not answer"):
             Dask(address)
-        assert f"bismut: waiting for the scheduler at {address} (2 s)." in capsys.readouterr().err
+        assert f"bismut: waiting for the scheduler at {address} (1.2 s)." in capsys.readouterr().err

@@ -1,6 +1,6 @@
 """a run on processes or on a cluster, whatever happens to its workers  =  the run on one thread, bit for bit
 
-Real workers with JAX, real SIGKILLs in the middle of a block. One cluster serves all tests, for a worker takes seconds to begin.
+Real workers with JAX, real SIGKILLs in the middle of a block. One cluster serves all tests of this folder, for a worker takes seconds to begin.
 """
 
 import os
@@ -15,7 +15,7 @@ import bismut as bm
 from bismut.ensembles import carry_out, working
 from bismut.ensembles.journal import Memory
 from bismut.errors import BlockError, DomainError, ProcessError
-from bismut.executors import Dask, Processes, Threads
+from bismut.executors import Processes, Threads
 from tests.ensembles.test_journal import FEW, asked, same
 
 RUN = {"observe": FEW, "trajectories": 40, "block": 4}
@@ -64,10 +64,9 @@ class Noted:
         return self.work(job, line._replace(stopped=stopped))
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    with Dask("local:2") as executor:
-        yield executor
+@pytest.fixture
+def cluster(local_cluster):
+    return local_cluster
 
 
 @pytest.fixture(scope="module")

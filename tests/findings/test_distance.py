@@ -7,14 +7,13 @@ second order in the distance: estimate/D − 1 = ±h²ω²/12 + O(h⁴).
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.ensembles.arriving import arrive
 from bismut.findings.bath import Bath
 from bismut.findings.distance import distances
-from bismut.flows import kernel
 from bismut.mechanics import State, blank_ledger
 
 KT, H, COPIES = 0.8, 0.9, 40_000
@@ -43,7 +42,7 @@ def symmetric(r):
 def test_the_oscillator(splitting):
     """Sampled: within 4 standard errors (false alarms 6e−5 each)."""
     rng = np.random.default_rng(5)
-    exact = State(jnp.asarray(np.sqrt(KT) * rng.normal(size=(COPIES, 1))), jnp.asarray(np.sqrt(KT) * rng.normal(size=(COPIES, 1))))
+    exact = jax.device_put(State(np.sqrt(KT) * rng.normal(size=(COPIES, 1)), np.sqrt(KT) * rng.normal(size=(COPIES, 1))))
     found = distances(oscillator(splitting), Bath(KT, 1.0), exact, step=H, seed=1, rounds=2)
     q_ratio, p_ratio = ratios(splitting, H)
     for measured, wanted in ((found.configurations, symmetric(q_ratio)), (found.phase_space, symmetric(q_ratio) + symmetric(p_ratio))):
@@ -58,9 +57,9 @@ def expected_work(scheme, h, steps, variances):
     z = np.sqrt(d) * np.concatenate([np.eye(d), -np.eye(d)])
     q, p = (np.sqrt(KT * variance) * z[:, i : i + 1] for i, variance in enumerate(variances))
     dW = np.sqrt(h) * z[:, 2:].reshape(len(z), steps, scheme.channels)
-    start = State(jnp.asarray(q), jnp.asarray(p), blank_ledger(scheme.system.dtype, (len(z),)))
-    walk = jax.jit(jax.vmap(lambda state, dW: kernel.walk(scheme, state, jnp.asarray(h), dW, steps)))
-    return float(np.mean(walk(start, jnp.asarray(dW)).ledger.error)) / KT
+    start = jax.device_put(State(q, p, blank_ledger(scheme.system.dtype, (len(z),))))
+    end = arrive(scheme, start, h, 0.0, dW, steps)
+    return float(np.mean(np.asarray(end.ledger.error))) / KT
 
 
 @pytest.mark.parametrize("splitting", SPLITTINGS, ids=str)

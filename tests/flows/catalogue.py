@@ -11,13 +11,13 @@ import pytest
 
 import bismut as bm
 from bismut.flows import Flow, flow
-from bismut.host import evaluate
+from bismut.host import repeated
 from tests import systems
 
 
 def once(function: Callable) -> Callable:
-    """The function, evaluated in NumPy."""
-    return partial(evaluate, function)
+    """The function, evaluated in NumPy; traced once for arguments of one shape."""
+    return repeated(function)
 
 
 PLAIN: dict[str, Callable[[bm.System], bm.Action]] = {
@@ -76,10 +76,10 @@ def scheme(space: str, name: str) -> bm.Action:
     return (PLAIN | EXP | OTHERS)[name](system(space))
 
 
-def increments(system: bm.System, h: float, steps: int = 1, seed: int = 9) -> jax.Array:
+def increments(system: bm.System, h: float, steps: int = 1, seed: int = 9, size: float = 3.0) -> jax.Array:
     """ΔW for some steps, each of size 3√h: three times the usual, so that a defect proportional to the noise is not missed."""
     signs = np.random.default_rng(seed).standard_normal((steps, system.channels))
-    return jnp.asarray(3 * np.sqrt(h) * signs / np.abs(signs).max(1, keepdims=True))
+    return jax.device_put(size * np.sqrt(h) * signs / np.abs(signs).max(1, keepdims=True))
 
 
 class Traced(Flow):
@@ -122,5 +122,10 @@ def path(flow: Flow, start: bm.State, h, dW) -> tuple[bm.State, jax.Array]:
 
 def apart(space: bm.Space, a: bm.State, b: bm.State) -> float:
     """The largest component of the difference of two states, in (q, p)."""
-    q = space.flatten(space.subtract(a.q, b.q))
-    return float(jnp.max(jnp.abs(jnp.concatenate([q, space.flatten(a.p) - space.flatten(b.p)]))))
+    return float(_apart(space)(a, b))
+
+
+@cache
+def _apart(space: bm.Space) -> Callable:
+    flat = space.flatten
+    return once(lambda a, b: jnp.max(jnp.abs(jnp.concatenate([flat(space.subtract(a.q, b.q)), flat(a.p) - flat(b.p)]))))

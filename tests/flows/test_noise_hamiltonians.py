@@ -14,7 +14,7 @@ from bismut.findings.noether import noether
 from bismut.flows import flow
 from bismut.flows.generating import Generated
 from bismut.mechanics.hamiltonian import bracket
-from tests.flows.catalogue import once
+from tests.flows.catalogue import increments, once, path
 from tests.systems import random_state
 
 SCHEMES = {
@@ -87,16 +87,24 @@ def test_the_ends_of_the_euler_scheme_are_adjoint():
     np.testing.assert_allclose([a.q, a.p], [b.q, b.p], rtol=0, atol=1e-14)
 
 
+def walked(scheme) -> bm.State:
+    """Twelve noisy steps."""
+    states, solved = once(lambda z, dW: path(flow(scheme), z, 0.05, dW))(
+        random_state(scheme.system, 3), increments(scheme.system, 0.05, 12, size=1.0)
+    )
+    assert solved
+    return states
+
+
 def test_momentum_maps_are_kept_where_the_symmetry_is_one():
     """e₃·J of the noisy top, whose noises see its angular momentum; verify finds that the symmetry is one, and that it is kept to round-off."""
     scheme = bm.HamiltonianMidpoint(top())
-    run = bm.trajectory(scheme, random_state(top(), 3), step=0.05, steps=50, seed=1)
-    (found,) = noether(scheme, run.states, claimed=True)
+    (found,) = noether(scheme, walked(scheme), claimed=True)
     assert found.held, found
     turn = bm.symmetry(lambda q: jnp.array([-q[1], q[0]]))
     broken = bm.System(bm.Euclidean(2), hamiltonian=ENERGY, noise_hamiltonian=lambda q, p: p[:1], symmetries={"r": turn})
-    run = bm.trajectory(bm.HamiltonianVerlet(broken), random_state(broken, 3), step=0.05, steps=20, seed=1)
-    (found,) = noether(bm.HamiltonianVerlet(broken), run.states, claimed=True)
+    scheme = bm.HamiltonianVerlet(broken)
+    (found,) = noether(scheme, walked(scheme), claimed=True)
     assert "changes the noise" in found.words
 
 

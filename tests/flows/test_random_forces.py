@@ -12,10 +12,10 @@ from bismut.errors import DomainError, ShapeError
 from bismut.findings.noether import noether
 from bismut.findings.weak import places
 from bismut.flows import action_differential, flow
-from tests.flows.catalogue import PLAIN, increments, once
+from tests.flows.catalogue import PLAIN, increments, once, path
 from tests.systems import random_state
 
-STRENGTH = jnp.array([0.3, 0.5, 0.7])
+STRENGTH = np.array([0.3, 0.5, 0.7])
 POTENTIAL = lambda R: 3.0 * R[2, 2] + 0.4 * R[2, 0]
 
 
@@ -49,17 +49,22 @@ def test_a_random_force_that_is_a_gradient_acts_like_a_stochastic_potential(name
     assert np.abs(np.asarray(a.p - state.p)).max() > 0.1
 
 
+@cache
+def squares(frame: str, end: str):
+    """|p1|² of a step from a state, for many increments."""
+    scheme = bm.VariationalEuler(body(frame), end=end)
+    return once(jax.vmap(lambda z, h, w: jnp.sum(flow(scheme).advance(z, h, w, 0.0)[0].p ** 2), (None, None, 0)))
+
+
 @pytest.mark.parametrize("frame", ["body", "space"])
 @pytest.mark.parametrize("end", ["left", "right"])
 @pytest.mark.parametrize("h", [0.1, 0.5])
 def test_angular_momentum_grows_exactly(frame, end, h):
     """E|J|² grows by h Σs_i² in a step of any size: the expectation is a quadrature exact for quadratics, so no sampling error is in it."""
-    scheme = bm.VariationalEuler(body(frame), end=end)
-    state = random_state(scheme.system, 3)
-    normals, weights = places(3)
-    after = once(jax.vmap(lambda w: jnp.sum(flow(scheme).advance(state, h, w, 0.0)[0].p ** 2)))(np.sqrt(h) * jnp.asarray(normals))
-    growth = float(weights @ np.asarray(after)) - float(jnp.sum(state.p**2))
-    assert growth == pytest.approx(h * float(jnp.sum(STRENGTH**2)), rel=1e-12)
+    state, (normals, weights) = random_state(body(frame), 3), places(3)
+    after = squares(frame, end)(state, h, np.sqrt(h) * normals)
+    growth = float(weights @ np.asarray(after)) - float(np.sum(np.square(state.p)))
+    assert growth == pytest.approx(h * float(np.sum(np.square(STRENGTH))), rel=1e-12)
 
 
 def test_an_ensemble_grows_as_it_should():
@@ -114,9 +119,10 @@ def test_constraints_hold_under_random_forces(name):
 def test_the_forced_principle_fails_off_a_solution(name):
     """d𝔊 + work vanishes along a computed path and, with the forces left out, does not."""
     scheme = PLAIN[name](body())
-    dW = jnp.asarray(bm.Wiener(2).increments(0, 20, 3, 0.1))
-    run = bm.trajectory(scheme, random_state(scheme.system, 4), step=0.1, steps=20, path=bm.Wiener(2))
-    slope = lambda action: float(np.abs(once(lambda q: action_differential(action, q, 0.1, dW))(run.q)).max())
+    dW = increments(scheme.system, 0.1, 20, size=1.0)
+    states, solved = once(lambda z: path(flow(scheme), z, 0.1, dW))(random_state(scheme.system, 4))
+    assert solved
+    slope = lambda action: float(np.abs(once(lambda q: action_differential(action, q, 0.1, dW))(states.q)).max())
     quiet = PLAIN[name](bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 3.3], noise=lambda R: jnp.zeros(3)))
     assert slope(scheme) < 1e-11
     assert slope(quiet) > 0.05

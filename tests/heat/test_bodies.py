@@ -40,7 +40,7 @@ def test_temperature_of_every_axis(name):
     scheme = bm.Langevin(fluid(), KT, **FRICTIONS[name])
     few = name == "position dependent"  # there an eigenvalue problem is solved for each trajectory and step
     count = TRAJECTORIES // 8 if few else TRAJECTORIES
-    equilibrium = jax.tree.map(lambda leaf: leaf[:count], settled())
+    equilibrium = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], settled())
     result = bm.simulate(
         scheme,
         scheme.start(equilibrium.q, momentum=equilibrium.p),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.host import evaluate
 
 still = bm.mechanical(bm.Euclidean(2), potential=lambda q: jnp.cos(q[0]) * q[1] + 0.5 * q @ q)
 shaken = bm.mechanical(bm.Euclidean(2), potential=lambda q: 0.5 * q @ q, noise=lambda q: jnp.sin(q[:1] + q[1]))
@@ -15,9 +16,9 @@ LIMIT = np.sqrt(H) * 2.0  # A_h = √(4 max(|ln h|, 1)) = 2: one normal in 22 li
 def runs(scheme, path):
     """The same trajectories one by one, together and averaged."""
     start = scheme.start(jnp.array([0.3, 0.2]), momentum=jnp.array([0.4, -0.3]))
-    one = bm.trajectory(scheme, start, step=H, steps=STEPS, path=path).q[-1]
-    many = bm.simulate(scheme, start, step=H, steps=STEPS, trajectories=2, path=path).final.q[0]
-    mean = bm.average(lambda state: state.q, scheme, start, step=H, steps=STEPS, trajectories=1, path=path)
+    one = np.asarray(bm.trajectory(scheme, start, step=H, steps=STEPS, path=path).q)[-1]
+    many = np.asarray(bm.simulate(scheme, start, step=H, steps=STEPS, trajectories=2, path=path).final.q)[0]
+    mean = evaluate(lambda start: bm.average(lambda state: state.q, scheme, start, step=H, steps=STEPS, trajectories=1, path=path), start)
     return np.stack([one, many, mean])
 
 
@@ -33,7 +34,8 @@ def test_a_bath_is_not_bounded(splitting):
 def test_stochastic_potentials_are(scheme, clipped):
     """The first channels, as many as the scheme says; not those of noise that is the bath itself."""
     assert scheme.clipped == clipped
-    free, bounded = (bm.Wiener(1, bounded=b).increments(0, STEPS, scheme.channels, H, clipped=scheme.clipped) for b in (False, True))
+    drawn = lambda path: path.increments(0, STEPS, scheme.channels, H, clipped=scheme.clipped)
+    free, bounded = (np.asarray(evaluate(drawn, bm.Wiener(1, bounded=bounded))) for bounded in (False, True))
     assert (np.abs(free) > LIMIT).any(0).all()
     np.testing.assert_allclose(bounded[:, :clipped], np.clip(free[:, :clipped], -LIMIT, LIMIT), rtol=1e-15)
     assert np.array_equal(bounded[:, clipped:], free[:, clipped:])

@@ -10,7 +10,7 @@ import pytest
 from scipy.linalg import expm
 
 import bismut as bm
-from bismut.host import evaluate
+from bismut.host import evaluate, repeated
 from bismut.mechanics import small
 from bismut.mechanics.constraint import jacobian
 from bismut.mechanics.friction import Factors, Modes, Nothing, Uniform, friction_of, relaxation
@@ -58,15 +58,16 @@ def test_relaxation_is_exact(name):
     system = make()
     law = friction_of(system, given.get("friction"), given.get("rate"))
     assert isinstance(law, kind)
-    q = system.space.move(system.space.origin(), system.space.unflatten(jnp.linspace(0.2, 0.9, system.space.dim)))
+    space = system.space
+    q = evaluate(lambda x: space.move(space.origin(), space.unflatten(x)), np.linspace(0.2, 0.9, space.dim))
     if system.constraints:
         q = jnp.array([0.6, 0.0, 0.8])
-    M = np.asarray(system.mass(q))
-    p, z = jnp.linspace(-1.0, 1.0, system.space.dim), jnp.zeros(law.rank)
-    space = system.space
-    relax = lambda p, z: space.flatten(law.relax(system, q, space.unflatten(p), H, 0.0, KT, z))
-    E, spread = (np.asarray(J) for J in evaluate(jax.jacfwd(relax, (0, 1)), p, z))
-    drag = np.asarray(evaluate(lambda: whole_friction_of(system, law, q)))
+
+    def measured(q, p, z):
+        relax = lambda p, z: space.flatten(law.relax(system, q, space.unflatten(p), H, 0.0, KT, z))
+        return *jax.jacfwd(relax, (0, 1))(p, z), whole_friction_of(system, law, q), system.mass(q)
+
+    E, spread, drag, M = map(np.asarray, evaluate(measured, q, np.linspace(-1.0, 1.0, space.dim), np.zeros(law.rank)))
     assert np.allclose(drag, drag.T, atol=1e-12)
     P = np.eye(system.space.dim)
     if system.constraints:  # covectors along the surface
@@ -114,11 +115,11 @@ def test_functions_of_a_symmetric_matrix(n):
     A, B = (Q * values) @ Q.T, rng.normal(size=(n, n))
     B = B + B.T
     plain = lambda A: small.functions((relaxation,), A)[0]
-    of = lambda A: evaluate(plain, A)
-    assert np.allclose(of(jnp.asarray(A)), (Q * np.asarray(relaxation(jnp.asarray(values)))) @ Q.T, atol=1e-14)
+    of = repeated(plain)
+    assert np.allclose(of(A), (Q * np.asarray(evaluate(relaxation, values))) @ Q.T, atol=1e-14)
     slope = evaluate(lambda A, B: jax.jvp(plain, (A,), (B,))[1], A, B)
     step = 1e-4
-    difference = (np.asarray(of(jnp.asarray(A + step * B))) - np.asarray(of(jnp.asarray(A - step * B)))) / (2 * step)
+    difference = (np.asarray(of(A + step * B)) - np.asarray(of(A - step * B))) / (2 * step)
     assert np.allclose(slope, difference, atol=1e-7)
-    C = evaluate(small.cholesky, A + np.eye(n))
+    C = np.asarray(evaluate(small.cholesky, A + np.eye(n)))
     assert np.allclose(C @ C.T, A + np.eye(n), atol=1e-13)

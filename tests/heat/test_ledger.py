@@ -27,12 +27,12 @@ def test_the_books_balance(splitting):
     scheme = bm.Langevin(system, T, 0.8, splitting)
     start = scheme.start(jnp.array([0.3]), velocity=jnp.array([0.5]), ledger=True)
     run = bm.trajectory(scheme, start, step=0.05, steps=60, seed=2)
-    energy = evaluate(jax.vmap(system.energy), run.states, run.times)
-    ledger = run.states.ledger
+    energy = np.asarray(evaluate(jax.vmap(system.energy), run.states, run.times))
+    ledger = jax.tree.map(np.asarray, run.states.ledger)
     assert np.allclose(energy - energy[0], ledger.heat + ledger.work + ledger.error, atol=1e-13)
-    assert float(jnp.abs(ledger.heat[-1])) > 0.01
-    assert float(jnp.abs(ledger.work[-1])) > 0.01
-    assert np.array_equal(np.asarray(ledger.steps), np.arange(61))
+    assert abs(ledger.heat[-1]) > 0.01
+    assert abs(ledger.work[-1]) > 0.01
+    assert np.array_equal(ledger.steps, np.arange(61))
 
 
 def test_the_error_of_the_integrator_is_of_second_order():
@@ -56,12 +56,12 @@ def test_work_of_forces_and_noises():
         force=lambda q, v: jnp.array([-q[1], q[0]]),
         noise=lambda q: jnp.array([jnp.sin(q[0] + q[1])]),
     )
-    fine = np.asarray(bm.Wiener(3).increments(0, 640, 1, 1 / 640))
+    fine = np.asarray(evaluate(lambda path: path.increments(0, 160, 1, 1 / 160), bm.Wiener(3)))
     errors = []
-    for n in (40, 160, 640):
+    for n in (10, 40, 160):
         scheme = bm.Langevin(system, T, 0.0)
         state = scheme.start(jnp.array([0.3, 0.2]), velocity=jnp.array([0.5, -0.4]), ledger=True)
-        path = bm.Recorded(fine.reshape(n, 640 // n, 1).sum(1))
+        path = bm.Recorded(np.pad(fine.reshape(n, 160 // n, 1).sum(1), ((0, 160 - n), (0, 0))))  # all of one length, for one program
         final = bm.trajectory(scheme, state, step=1 / n, steps=n, every=n, path=path).final
         errors.append(abs(float(final.ledger.error)))
         assert abs(float(final.ledger.work)) > 10 * errors[-1]
@@ -76,8 +76,9 @@ def test_jarzynski():
     settled = bm.simulate(still, still.start(jnp.zeros(1), temperature=T), step=0.2, steps=100, trajectories=20_000, seed=1).final
     start = scheme.start(settled.q, momentum=settled.p, ledger=True)
     final = bm.simulate(scheme, start, step=0.02, steps=100, trajectories=20_000, seed=2).final
-    weight = np.exp(-final.ledger.work / T)
-    assert final.ledger.work.mean() > 0.2  # irreversible: the second law is visible
+    work = np.asarray(final.ledger.work)
+    weight = np.exp(-work / T)
+    assert work.mean() > 0.2  # irreversible: the second law is visible
     assert abs(weight.mean() - 1) < 4 * weight.std() / np.sqrt(len(weight))
 
 
@@ -147,16 +148,16 @@ def test_refusals():
 @pytest.mark.parametrize("splitting", [bm.BAOAB, slow(bm.ABOBA), slow(bm.OBABO), bm.GLA(bm.Verlet)], ids=str)
 def test_a_noise_that_exerts_no_force_does_no_work(splitting):
     """γ = 2t + f(q): only f does work; of γ = 2t all of work, heat and error are exactly 0."""
-    moved = lambda noise: bm.Langevin(bm.mechanical(bm.Euclidean(1), noise=noise), T, 0.0, splitting)
 
-    def books(noise):
-        scheme = moved(noise)
+    def books(noise, **parameters):
+        system = bm.mechanical(bm.Euclidean(1), noise=noise, parameters=parameters or None)
+        scheme = bm.Langevin(system, T, 0.0, splitting)
         start = scheme.start(jnp.array([0.3]), velocity=jnp.array([0.5]), ledger=True)
         return bm.trajectory(scheme, start, step=0.1, steps=20, seed=4).final.ledger
 
     still = books(lambda q, t: jnp.array([2 * t]))
     assert (float(still.work), float(still.heat), float(still.error)) == (0.0, 0.0, 0.0)
-    plain, timed = books(lambda q: 2 * jnp.sin(q)), books(lambda q, t: 2 * jnp.sin(q) + 2 * t)
+    plain, timed = (books(lambda q, t, parameters: 2 * jnp.sin(q) + parameters["rate"] * t, rate=rate) for rate in (0.0, 2.0))
     assert abs(float(plain.work)) > 0.1
     np.testing.assert_allclose(timed.work, plain.work, atol=1e-13)
     np.testing.assert_allclose(timed.error, plain.error, atol=1e-13)
@@ -172,15 +173,8 @@ def test_work_of_a_metropolised_step(h):
     scheme = bm.Langevin(spring, 1.0, 1.0, bm.Metropolised())
     rng = np.random.default_rng(3)
     starts = scheme.start(rng.normal(size=(60_000, 1)), momentum=rng.normal(size=(60_000, 1)), ledger=True)
-    dW = np.sqrt(h) * rng.normal(size=(60_000, round(1 / h), scheme.channels))
-
-    @jax.jit
-    @jax.vmap
-    def work(state, dW):
-        times = h * jnp.arange(dW.shape[0])
-        return jax.lax.scan(lambda s, now: (scheme.advance(s, h, *now)[0], None), state, (dW, times))[0].ledger.work
-
-    weight = np.exp(-np.asarray(work(starts, dW)))
+    final = bm.simulate(scheme, starts, step=h, steps=round(1 / h), trajectories=60_000, seed=3).final
+    weight = np.exp(-np.asarray(final.ledger.work))
     error = weight.std() / np.sqrt(len(weight))
     assert error < 0.0015
     assert abs(weight.mean() - 0.5) < 4 * error

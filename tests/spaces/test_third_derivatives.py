@@ -120,7 +120,7 @@ def test_the_inverse(retraction):
     def curve(t, R, Y):
         return space.tau_inv(R @ (jnp.eye(3) + t * Y + t**2 * Y @ Y / 2 + t**3 * Y @ Y @ Y / 6))
 
-    assert_jets_agree(jets(curve, jax.vmap(space.tau)(x), algebra(space, y)), exact)
+    assert_jets_agree(jets(curve, batched(space.tau)(x), algebra(space, y)), exact)
 
 
 def test_dexp_inv():

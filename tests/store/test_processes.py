@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -16,30 +15,17 @@ import bismut as bm
 from bismut.cli.main import app
 from bismut.ensembles import perform
 from bismut.store import claim, open_run, read_run
+from tests.commands import Command, often
 
 ROOT = Path(__file__).parents[2]
 LONG = ("run", "oscillator", "--steps", "100000000", "--every", "20000", "--trajectories", "500", "--observe", "energy", "--out", "a")
 
 
-def begun(folder: Path, *words: str, code: str = "from bismut.cli import main; main()") -> subprocess.Popen:
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "JAX_COMPILATION_CACHE_DIR": str(ROOT / ".cache" / "jax")}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
-    return subprocess.Popen([sys.executable, "-c", code, *words], cwd=folder, env=environment, **pipes)
-
-
-def wait_for(file: Path, process: subprocess.Popen) -> None:
-    deadline = time.monotonic() + 60
-    while not file.exists():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_run_that_is_stopped_keeps_what_is_complete(tmp_path, number):
     """The end of a queue's time, a closed terminal, Ctrl-C: a result that says how far it came."""
-    run = begun(tmp_path, *LONG, code="from bismut.ensembles import block; block.CADENCE = 0.1; from bismut.cli import main; main()")
-    wait_for(tmp_path / "a" / "checkpoints" / "0-0.zip", run)
+    run = Command(tmp_path, *LONG, before=often)
+    run.wait_for((tmp_path / "a" / "checkpoints" / "0-0.zip").exists)
     assert open_run(tmp_path / "a").state == "running"
     run.send_signal(number)
     out, problem = run.communicate(timeout=60)
@@ -56,14 +42,17 @@ def test_a_run_that_is_stopped_keeps_what_is_complete(tmp_path, number):
     assert "not complete: interrupted" in CliRunner().invoke(app, ["info", str(tmp_path / "a")]).stdout
 
 
-@pytest.mark.parametrize("seconds", [0.03, 0.1, 0.4, 0.7, 1.0, 2.0])
+@pytest.mark.parametrize("seconds", [0.03, 0.1, 0.3, 0.5, 0.8, 1.3])
 def test_ctrl_c_while_modules_are_read_is_no_traceback(tmp_path, seconds):
     code = (
         "import os, signal, threading\nfrom bismut.cli import main\n"
         f"threading.Timer({seconds}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
         "main()"
     )
-    _, problem = (run := begun(tmp_path, *LONG, code=code)).communicate(timeout=60)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
+    run = subprocess.Popen([sys.executable, "-c", code, *LONG], cwd=tmp_path, env=environment, **pipes)
+    _, problem = run.communicate(timeout=60)
     assert run.returncode == 130, problem
     assert "Traceback" not in problem
     assert "interrupted" in problem
@@ -73,7 +62,7 @@ def test_ctrl_c_while_modules_are_read_is_no_traceback(tmp_path, seconds):
 def test_two_runs_into_one_folder(tmp_path):
     """One has it; the other is told so before it computes anything, and nothing of either is lost."""
     words = ("run", "oscillator", "--steps", "20000", "--trajectories", "200", "--out", "a")
-    runs = [begun(tmp_path, *words, "--seed", str(seed)) for seed in (1, 2)]
+    runs = [Command(tmp_path, *words, "--seed", str(seed)) for seed in (1, 2)]
     ends = [(*run.communicate(timeout=60), run.returncode, seed) for seed, run in enumerate(runs, 1)]
     (_, _, _, kept), (_, problem, code, _) = sorted(ends, key=lambda end: end[2])
     assert code == 2
@@ -81,7 +70,7 @@ def test_two_runs_into_one_folder(tmp_path):
     assert read_run(tmp_path / "a").provenance["seed"] == kept
 
 
-FULL = ["run", "oscillator", "--steps", "2", "--trajectories", "5000", "--observe", "energy", "--out"]
+FULL = ["run", "oscillator", "--steps", "2", "--trajectories", "5000", "--block", "5000", "--observe", "energy", "--out"]
 
 
 def test_a_disk_that_fills_up_while_computing(mounted, tmp_path, monkeypatch):

@@ -20,8 +20,8 @@ from bismut.executors import Threads
 from bismut.store import Run, asked_of_request, carry_out_kept, claim, identity, open_run, origin, origin_of, take_up, verify_data
 from bismut.store.manifest import plain_json
 from bismut.wording import counted
+from tests.commands import Command, slowly
 from tests.store import writers
-from tests.store.test_processes import begun, wait_for
 
 TIMES = {"manifest.jsonl", "provenance.json", "certificate.json"}  # which tell when, how often and how long
 RUN = ("run", "oscillator", "--steps", "60", "--trajectories", "24", "--block", "8", "--every", "7", "--observe", "energy,time_average:energy,paths")
@@ -121,10 +121,6 @@ def test_a_run_that_is_killed_at_random_moments(tmp_path, chunks):
     assert open_run(path).state == "complete"
 
 
-SLOW = (
-    "import time\nfrom bismut.ensembles import block\nblock.CADENCE, block.Pace.learn = 0.05, lambda *_: time.sleep(0.02)\n"
-    "from bismut.cli import main\nmain()"
-)
 LONGER = ("run", "oscillator", "--steps", "1500", "--trajectories", "96", "--block", "32", "--observe", "energy,time_average:energy")
 
 
@@ -132,8 +128,8 @@ def test_kill_9_of_the_command_line(tmp_path):
     """`bismut run` and `bismut resume` die by SIGKILL, in the first block and later; the next resume ends it, with the bytes of a run in one go."""
     words, folder = (*LONGER, "--out", "a"), tmp_path / "a"
     for at in ("checkpoints/0-0.zip", "blocks/0-0.zip"):
-        process = begun(tmp_path, *words, code=SLOW)
-        wait_for(folder / at, process)
+        process = Command(tmp_path, *words, before=slowly)
+        process.wait_for((folder / at).exists)
         process.kill()
         process.communicate()
         assert process.returncode == -signal.SIGKILL

@@ -1,6 +1,5 @@
 """What other processes do in these tests. They are forked from a server that has read the store already, so that a kill costs milliseconds."""
 
-import multiprocessing
 import os
 import signal
 import time
@@ -9,9 +8,8 @@ import numpy as np
 
 from bismut.errors import StoreError
 from bismut.store import Group, Labelled, claim, claim_numbered
+from tests.commands import PROCESSES
 
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["__main__", "bismut.store"])
 CALLS = ("open", "write", "fsync", "rename", "replace", "unlink", "rmdir", "mkdir", "ftruncate")
 
 

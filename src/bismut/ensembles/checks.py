@@ -176,13 +176,17 @@ def many_starts(start: State | Maxwell, path: Path, trajectories: Any, batch: tu
     """The starts of many trajectories along a first axis; of a batch, those at the places given, by default the numbers of the trajectories."""
     at: Any = trajectories.astype(np.int64) if places is None else places
     if isinstance(start, Maxwell):
-        q = jax.tree.map(lambda leaf: leaf[at], start.q) if batch else start.q
+        q = jax.tree.map(lambda leaf: _rows(leaf, at), start.q) if batch else start.q
         return _draw(start, path, counter(trajectories), q, 0 if batch else None)
     if batch:
-        return jax.tree.map(lambda leaf: leaf[at], start)
+        return jax.tree.map(lambda leaf: _rows(leaf, at), start)
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
         return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(at), *leaf.shape)), start)
     return jax.tree.map(lambda leaf: np.broadcast_to(np.asarray(leaf), (len(at), *np.shape(leaf))), start)
+
+
+def _rows(leaf: Any, at: Any) -> Any:
+    return leaf[at] if isinstance(leaf, Tracer) else np.asarray(leaf)[at]  # JAX would compile the selection
 
 
 @compiled

@@ -72,7 +72,9 @@ class Trajectory(NamedTuple):
     @property
     def final(self) -> State:
         """The last state."""
-        return jax.tree.map(lambda leaf: leaf[-1], self.states)
+        if traced(self.states):
+            return jax.tree.map(lambda leaf: leaf[-1], self.states)
+        return jax.device_put(jax.tree.map(lambda leaf: np.asarray(leaf)[-1], self.states))  # an index into an array of JAX would be compiled
 
 
 def trajectory(

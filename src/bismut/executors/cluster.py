@@ -19,7 +19,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,7 +30,7 @@ _LOOK = 1.0  # seconds between two questions for who is there
 _NEWS = 200  # messages a second that the scheduler is asked to pass on
 _NOBODY = 30.0  # seconds without a worker after which that is said
 _SOON = 1.0  # seconds after which somebody who waits for a scheduler is told so
-_ENDING = 30.0  # seconds for a worker that hangs to be ended and to come back
+_ENDING = 10.0  # seconds for a worker that hangs to be ended, and for that to be known
 _ANSWER = 5.0  # seconds for a scheduler to answer before somebody else is listened to
 _PARTING = 5.0  # seconds for workers to hear that a run has ended
 
@@ -232,10 +231,18 @@ class _Crew:
     def end(self, ticket: int) -> None:
         self._client.cancel([self._futures[ticket]], reason="hung")
         if place := self._places.get(ticket):
-            # It takes a while until a process that hangs is gone, and the others need not wait.
-            restart = partial(self._client.restart_workers, [place], timeout=_ENDING, raise_for_error=False)
-            self._ending.append(threading.Thread(target=restart, daemon=True))
+            self._ending.append(threading.Thread(target=self._kill, args=(place,), daemon=True))  # the others need not wait
             self._ending[-1].start()
+
+    def _kill(self, place: str) -> None:
+        """End a process that hangs, by its nanny, who then begins another; `restart_workers` asks politely first, and waits for four seconds."""
+        self._client.run(self._delivery.kill, workers=[place], nanny=True, on_error="ignore")
+        limit = time.monotonic() + _ENDING
+        while place in self._client.nthreads():
+            if time.monotonic() > limit:  # it has no nanny: nothing more is given to it
+                self._client.restart_workers([place], timeout=_ENDING, raise_for_error=False)
+                return
+            time.sleep(0.01)
 
     def stop(self) -> None:
         self._stopped = True

@@ -41,6 +41,11 @@ async def stop(run: str) -> None:
     _STOPPED.add(run)
 
 
+async def kill(dask_worker: Any) -> None:
+    """In the nanny of a worker: end its process."""
+    await dask_worker.process.process.kill()
+
+
 def do(run: str, ticket: int, job: Any, every: float) -> tuple[str, Any]:
     """What a job came to, or the text of what went wrong."""
     worker = get_worker()

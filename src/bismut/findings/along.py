@@ -14,7 +14,7 @@ import numpy as np
 from bismut.actions import Action
 from bismut.ensembles import Trajectory, trajectory
 from bismut.findings.finding import Finding, at_most, decided, not_measured
-from bismut.findings.noether import noether
+from bismut.findings.noether import Near, noether
 from bismut.findings.poisson import bracket_kept, invariants
 from bismut.findings.structure import step_structure
 from bismut.flows import Langevin, Metropolised, action_differential
@@ -48,11 +48,11 @@ def short_path(scheme: Scheme, state: State, path: Wiener, step: float) -> Traje
     return trajectory(scheme, state, step=step, steps=_STEPS, path=path)
 
 
-def along(scheme: Scheme, run: Trajectory, path: Wiener, step: float) -> list[Finding]:
-    """Momentum maps, constraints, group membership, stationarity and the solve, along a path."""
+def along(scheme: Scheme, run: Trajectory, path: Wiener, step: float, near: Near | None = None) -> list[Finding]:
+    """Momentum maps, constraints, group membership, stationarity and the solve, along a path, near which there are points to judge symmetries at."""
     system = scheme.system
     eps = float(np.finfo(system.dtype).eps)
-    findings = _momentum_maps(scheme, run.states, scheme.promised.momentum_maps and (system.forced or not scheme.forced))
+    findings = _momentum_maps(scheme, run.states, scheme.promised.momentum_maps and (system.forced or not scheme.forced), near)
     findings += casimirs(scheme, run.states) + invariants(scheme, run.states)
     if system.constraints:
         findings += _constraints(scheme, run, eps)
@@ -60,10 +60,14 @@ def along(scheme: Scheme, run: Trajectory, path: Wiener, step: float) -> list[Fi
         findings.append(_on_the_space(system.space, run.states.q, eps))
     if isinstance(scheme, Action):
         findings.append(_stationary(scheme, run.states, path, step, eps))
-    solved = bool(np.all(run.solve.converged))
-    worst, most = float(np.max(run.solve.residual)), int(np.max(run.solve.iterations))
+    solved = bool(np.asarray(run.solve.converged).all())
+    worst, most = float(np.asarray(run.solve.residual).max()), int(np.asarray(run.solve.iterations).max())
     findings.append(Finding("solve", worst, np.inf, decided(solved), f"largest residual of {_STEPS} steps, at most {most} iterations each"))
     return findings
+
+
+def largest(tree: Any) -> float:
+    return max(float(np.abs(np.asarray(leaf)).max()) for leaf in jax.tree.leaves(tree))
 
 
 def _on_the_space(space: Space, q: Any, eps: float) -> Finding:
@@ -81,13 +85,13 @@ def _volume(scheme: Scheme, volume: float, step: float, limit: float, claimed: b
     return at_most("phase volume", abs(volume - 1), limit, claimed, f"|det − 1| of one step (factor {volume:.12g})")
 
 
-def _momentum_maps(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
+def _momentum_maps(scheme: Scheme, states: State, claimed: bool, near: Near | None) -> list[Finding]:
     system = scheme.system
     if not system.symmetries:
         return [not_measured("momentum maps", "the system names no symmetries")] if claimed else []
     if not system.moves:
         return [not_measured("momentum maps", "without a Lagrangian nobody can say whether a symmetry is one")]
-    return noether(scheme, states, claimed)
+    return noether(scheme, states, claimed, near)
 
 
 def casimirs(scheme: Scheme, states: State) -> list[Finding]:
@@ -107,26 +111,25 @@ def _constraints(scheme: Scheme, run: Trajectory, eps: float) -> list[Finding]:
     system, states = scheme.system, run.states
     held = lambda s, t: (system.constraint(s.q, t), rate(system, s.q, system.velocity(s.q, s.p, t), t))
     off = evaluate(jax.vmap(held), states, run.times)
-    size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves((states.q, states.p)))
+    size = 1 + largest((states.q, states.p))
     laws = (("constraints", "largest |g(q)|"), ("rate of constraints", "largest |G v|"))
     return [
-        at_most(law, float(jnp.max(jnp.abs(values))), 1e3 * eps * size**2, True, f"{words} in {_STEPS} steps")
-        for (law, words), values in zip(laws, off, strict=True)
+        at_most(law, largest(values), 1e3 * eps * size**2, True, f"{words} in {_STEPS} steps") for (law, words), values in zip(laws, off, strict=True)
     ]
 
 
 def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: float) -> Finding:
     h = jnp.asarray(step, scheme.system.dtype)
-    size = 1.0 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(states.p))
+    size = 1 + largest(states.p)
 
     def slope_of(q, p):
         return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype), p=p)
 
     slopes = np.asarray(evaluate(slope_of, states.q, states.p))
     if scheme.system.constraints:
-        inner = jax.tree.map(lambda leaf: leaf[1:-1], states.q)
+        inner = jax.tree.map(lambda leaf: np.asarray(leaf)[1:-1], states.q)
         normals = jax.vmap(lambda q, t: jacobian(scheme.system, q, t))
-        slopes = _tangential(slopes, np.asarray(evaluate(normals, inner, h * jnp.arange(1, _STEPS))))
+        slopes = _tangential(slopes, np.asarray(evaluate(normals, inner, step * np.arange(1, _STEPS, dtype=scheme.system.dtype))))
     slope, summed = float(np.abs(slopes).max()), "|d𝔊 + work of forces|" if scheme.forced else "|d𝔊|"
     return at_most("action stationary", slope, 1e3 * eps * size / step, True, f"largest {summed} along a computed path")
 

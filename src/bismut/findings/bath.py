@@ -19,6 +19,7 @@ from bismut.mechanics import Scheme, State, System
 from bismut.mechanics.dependence import depends
 from bismut.mechanics.friction import Friction, Nothing
 from bismut.mechanics.heat import Drag
+from bismut.tracing import without_numbers
 
 
 class Bath(NamedTuple):
@@ -73,6 +74,7 @@ def _driven(scheme: Scheme) -> str:
     return "the system depends on time" if depends_on_time(system) else ""
 
 
+@without_numbers
 def depends_on_time(system: System) -> bool:
     """Whether L or the noise can change with t."""
     q, v, t = system.space.origin(system.dtype), system.space.zero(system.dtype), jnp.zeros((), system.dtype)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import Action
@@ -96,8 +95,8 @@ def _spread(scheme: Scheme, state: State, seed: int) -> State:
     """Starts with momenta that differ by some per cent, along the constraints."""
     space, system = scheme.space, scheme.system
     rng = np.random.default_rng(seed)
-    flat = np.asarray(space.flatten(state.p))
+    flat = np.asarray(evaluate(space.flatten, state.p))
     shaken = flat * (1 + 0.05 * rng.normal(size=(_TRAJECTORIES, len(flat)))) + 0.01 * np.abs(flat).max() * rng.normal(size=(_TRAJECTORIES, len(flat)))
-    p = jax.vmap(space.unflatten)(jnp.asarray(shaken, system.dtype))
-    q = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (_TRAJECTORIES, *leaf.shape)), state.q)
-    return State(q, evaluate(jax.vmap(lambda q, p: project(system, q, p)[0]), q, p) if system.constraints else p)
+    q = jax.device_put(jax.tree.map(lambda leaf: np.broadcast_to(np.asarray(leaf), (_TRAJECTORIES, *np.shape(leaf))), state.q))
+    along = lambda q, p: project(system, q, p)[0] if system.constraints else p
+    return State(q, evaluate(jax.vmap(lambda q, x: along(q, space.unflatten(x))), q, shaken.astype(system.dtype)))

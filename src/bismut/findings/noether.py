@@ -10,8 +10,8 @@ is zero, and round-off over zero is no finding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ from bismut.mechanics.hamiltonian import bracket, field
 from bismut.spaces import Point, Space, Velocity, add, pair
 
 Generator = Callable[[Space, Point], Velocity]
+Change = Callable[[Generator], Array]
 
 _PLACES = 12  # along the path, each with one random neighbour
 _FAR = 0.1  # how far neighbours are at least, in units of velocities: a path may stay where it began
@@ -35,10 +36,10 @@ class Breaking(NamedTuple):
     """Largest relative change under a symmetry, at any of the places, of the Lagrangian, the stochastic potentials and the constraints; and the
     largest relative work of forces, steady and random, along it."""
 
-    lagrangian: float
-    noise: float
-    constraint: float
-    force: float
+    lagrangian: Any
+    noise: Any
+    constraint: Any
+    force: Any
 
     def words(self, limit: float) -> str:
         names = {"L": self.lagrangian, "the noise": self.noise, "the constraint": self.constraint}
@@ -47,21 +48,22 @@ class Breaking(NamedTuple):
         return ", and ".join(filter(None, [f"no symmetry: it changes {changed}" if changed else "", worked]))
 
 
-def noether(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
-    """One finding for each symmetry that the system names. A momentum map is claimed to be kept only if the symmetry is one."""
+def noether(scheme: Scheme, states: State, claimed: bool, near: Near | None = None) -> list[Finding]:
+    """One finding for each symmetry that the system names. A momentum map is claimed to be kept only if the symmetry is one near the path."""
     system = scheme.system
     eps, steps = float(np.finfo(system.dtype).eps), len(jax.tree.leaves(states.p)[0]) - 1
-    near = neighbours(system, states)
+    generators = [symmetry.generators for symmetry in system.symmetries.values()]
+    maps = evaluate(jax.vmap(lambda s: [_maps(system, each, s) for each in generators]), states)
+    breakings = breaking(system, generators, neighbours(system, states) if near is None else near)
     findings = []
-    for name, symmetry in system.symmetries.items():
+    for name, found, broken in zip(system.symmetries, maps, breakings, strict=True):
         law, words = f"momentum map {name!r}", f"largest change in {steps} steps over Σ|p ξ|"
-        values, terms, locked = evaluate(jax.vmap(lambda s, g=symmetry.generators: _maps(system, g, s)), states)
-        size = np.asarray(terms).max(0)
-        if not (size > 1e3 * eps * np.asarray(locked).max(0)).any():
+        values, terms, locked = map(np.asarray, found)
+        size = terms.max(0)
+        if not (size > 1e3 * eps * locked.max(0)).any():
             findings.append(not_measured(law, "nothing moves along the symmetry; start from a state that does"))
             continue
         drift = float((np.abs(values - values[0]).max(0) / np.where(size > 0, size, 1.0)).max())
-        broken = breaking(system, symmetry.generators, near)
         limit = 1e-10 if system.dtype == np.float64 else 1e-4
         if any(np.isnan(broken)):
             findings.append(not_measured(law, "L, noise or constraint are not finite near the path, so invariance cannot be judged"))
@@ -75,14 +77,15 @@ def noether(scheme: Scheme, states: State, claimed: bool) -> list[Finding]:
 def _maps(system: System, generators: tuple[Generator, ...], state: State) -> tuple[Array, Array, Array]:
     """J of each generator, Σ|p_i ξ_i|, and ⟨Mξ, ξ⟩, the momentum of moving along the symmetry at unit rate."""
     space = system.space
-    p, zero = space.flatten(state.p), space.zero(system.dtype)
+    p = space.flatten(state.p)
+    rest = None if system.in_phase_space else space.flatten(system.momentum(state.q, space.zero(system.dtype)))
 
     def one(generator):
         along = generator(space, state.q)
         xi = space.flatten(along)
-        if system.in_phase_space:  # where moving along ξ may have no momentum of its own
+        if rest is None:  # moving along ξ may have no momentum of its own
             return p @ xi, jnp.abs(p) @ jnp.abs(xi), jnp.abs(xi) @ jnp.abs(xi)
-        moving = space.flatten(system.momentum(state.q, along)) - space.flatten(system.momentum(state.q, zero))
+        moving = space.flatten(system.momentum(state.q, along)) - rest
         return p @ xi, jnp.abs(p) @ jnp.abs(xi), jnp.abs(moving @ xi)
 
     values, terms, locked = zip(*map(one, generators), strict=True)
@@ -101,9 +104,9 @@ def neighbours(system: System, states: State) -> Near:
     """Half of the points as far from the path as it is long, half at a tenth: one scale alone would miss what the units hide."""
     space, dtype = system.space, system.dtype
     count = len(jax.tree.leaves(states.p)[0])
-    places = jax.tree.map(lambda leaf: leaf[np.linspace(0, count - 1, _PLACES).astype(int)], states)
+    places = jax.tree.map(lambda leaf: np.asarray(leaf)[np.linspace(0, count - 1, _PLACES).astype(int)], states)
     rng = np.random.default_rng(0)
-    moves, turns = (jnp.asarray(rng.normal(size=(_PLACES, space.dim)), dtype) for _ in range(2))
+    moves, turns = (rng.normal(size=(_PLACES, space.dim)).astype(dtype) for _ in range(2))
 
     def near(places: State, begin: Point) -> Near:
         away = jax.vmap(lambda q: space.gap(q, begin))(places.q)
@@ -117,7 +120,7 @@ def neighbours(system: System, states: State) -> Near:
         v = jax.vmap(lambda v, e: add(space.unflatten(v), space.unflatten(e)))(v, speed * turns)
         return Near(q, v, _surface(system, q, places.q) if system.constraints else places.q)
 
-    return evaluate(near, places, jax.tree.map(lambda leaf: leaf[0], states.q))
+    return evaluate(near, places, jax.tree.map(lambda leaf: np.asarray(leaf)[0], states.q))
 
 
 def _surface(system: System, q: Point, place: Point) -> Point:
@@ -130,21 +133,19 @@ def _surface(system: System, q: Point, place: Point) -> Point:
     return jax.vmap(one)(q, place)
 
 
-def breaking(system: System, generators: tuple[Generator, ...], near: Near) -> Breaking:
-    """What a symmetry changes, at its worst place; NaN if nothing is finite anywhere."""
+def breaking(system: System, symmetries: Sequence[tuple[Generator, ...]], near: Near) -> list[Breaking]:
+    """What each symmetry, given by its generators, changes at its worst place; NaN if nothing is finite anywhere."""
     if system.in_phase_space:
-        return _breaking_in_phase_space(system, generators, near)
+        return [_breaking_in_phase_space(system, generators, near) for generators in symmetries]
 
     def one(q: Point, v: Velocity, surface: Point):
-        changes = [_changes(system, generator, q, v) for generator in generators]
-        L, noise = (jnp.stack(part) for part in zip(*changes, strict=True))
-        held = [_leaving(system, generator, surface) for generator in generators]
-        worked = [_work(system, generator, q, v) for generator in generators]
-        return jnp.max(L), jnp.max(noise, initial=0.0), jnp.max(jnp.stack(held), initial=0.0), jnp.max(jnp.stack(worked), initial=0.0)
+        changes, leaving, work = _changes(system, q, v), _leaving(system, surface), _work(system, q, v)
+        worst = lambda ask, generators: jnp.max(jnp.stack([ask(generator) for generator in generators]), initial=0.0)
+        return [Breaking(*(worst(ask, generators) for ask in (*changes, leaving, work))) for generators in symmetries]
 
-    found = evaluate(jax.vmap(one), *near)
     # Neighbours may lie outside the domain of a potential; those inside decide.
-    return Breaking(*(float(np.nanmax(value)) if np.isfinite(value).any() else float("nan") for value in map(np.asarray, found)))
+    worst = lambda value: float(np.nanmax(value)) if np.isfinite(value).any() else float("nan")
+    return [Breaking(*(worst(np.asarray(value)) for value in found)) for found in evaluate(jax.vmap(one), *near)]
 
 
 def _breaking_in_phase_space(system: System, generators: tuple[Generator, ...], near: Near) -> Breaking:
@@ -157,7 +158,7 @@ def _breaking_in_phase_space(system: System, generators: tuple[Generator, ...], 
         size = lambda f: sum(jnp.sum(jnp.abs(space.flatten(part))) for part in field(space, f, q, p))
         ratio = lambda f, J: jnp.abs(bracket(space, f, J, q, p)) / jnp.maximum(size(f) * size(J), jnp.finfo(system.dtype).tiny)
         found = [jnp.max(jnp.stack([ratio(f, J) for J in maps])) for f in functions]
-        worked = [_work(system, generator, q, system.velocity(q, p)) for generator in generators] if system.has_impulses else []
+        worked = list(map(_work(system, q, system.velocity(q, p)), generators)) if system.has_impulses else []
         none = jnp.zeros((), system.dtype)
         return found[0], jnp.max(jnp.stack(found[1:]), initial=0.0) if m else none, jnp.max(jnp.stack(worked), initial=0.0) if worked else none
 
@@ -166,36 +167,42 @@ def _breaking_in_phase_space(system: System, generators: tuple[Generator, ...], 
     return Breaking(H, noise, 0.0, force)
 
 
-def _changes(system: System, generator: Generator, q: Point, v: Velocity) -> tuple[Float[Array, ""], Float[Array, " m"]]:
+# What a system feels at a place is the same for all symmetries, so it is found once and asked for each generator.
+
+
+def _changes(system: System, q: Point, v: Velocity) -> tuple[Change, Change]:
     """|⟨dL, (ξ, δv)⟩| over the size of its terms and of L, and the same for each γ_i."""
     space = system.space
-    xi = space.flatten(generator(space, q))
-    turn = space.flatten(carried(space, generator, q, v))
     at = lambda x: space.move(q, space.unflatten(x))
-    zero, flat = jnp.zeros_like(xi), space.flatten(v)
-    L = lambda x, u: system.lagrangian(at(x), space.unflatten(u))
-    felt_q, felt_v = jax.grad(L, argnums=(0, 1))(zero, flat)
-    lagrangian = _relative(jnp.concatenate([felt_q * xi, felt_v * turn]), L(zero, flat))
-    slopes = jax.jacrev(lambda x: system.noise(at(x)))(zero)
-    noise = jax.vmap(_relative)(slopes * xi, system.noise(q))
-    return lagrangian, noise
+    zero, flat = jnp.zeros(space.dim, system.dtype), space.flatten(v)
+    L, (felt_q, felt_v) = jax.value_and_grad(lambda x, u: system.lagrangian(at(x), space.unflatten(u)), argnums=(0, 1))(zero, flat)
+    slopes, noise = jax.jacrev(lambda x: system.noise(at(x)))(zero), system.noise(q)
+
+    def of_lagrangian(generator: Generator) -> Float[Array, ""]:
+        xi, turn = space.flatten(generator(space, q)), space.flatten(carried(space, generator, q, v))
+        return _relative(jnp.concatenate([felt_q * xi, felt_v * turn]), L)
+
+    return of_lagrangian, lambda generator: jax.vmap(_relative)(slopes * space.flatten(generator(space, q)), noise)
 
 
-def _leaving(system: System, generator: Generator, q: Point) -> Float[Array, " k"]:
+def _leaving(system: System, q: Point) -> Change:
     """|G ξ| over the size of its terms: whether the symmetry leads off the surface g = 0."""
-    if not system.constraints:
-        return jnp.zeros(0, system.dtype)
-    xi = system.space.flatten(generator(system.space, q))
-    return jax.vmap(lambda row: _relative(row * xi, 0.0))(jacobian(system, q))
+    return _along(system, q, jacobian(system, q) if system.constraints else None)
 
 
-def _work(system: System, generator: Generator, q: Point, v: Velocity) -> Float[Array, " f"]:
+def _work(system: System, q: Point, v: Velocity) -> Change:
     """|⟨F, ξ⟩| over the size of its terms, for every force."""
     space = system.space
-    xi = space.flatten(generator(space, q))
     forces = [space.flatten(system.force(q, v))[None]] if system.pushed else []
     forces += [jax.vmap(space.flatten)(system.random_force(q, v))] if system.random_forces else []
-    return jax.vmap(lambda row: _relative(row * xi, 0.0))(jnp.concatenate(forces)) if forces else jnp.zeros(0, system.dtype)
+    return _along(system, q, jnp.concatenate(forces) if forces else None)
+
+
+def _along(system: System, q: Point, rows: Float[Array, "k n"] | None) -> Change:
+    """|⟨row, ξ⟩| over the size of its terms, for every row."""
+    if rows is None:
+        return lambda generator: jnp.zeros(0, system.dtype)
+    return lambda generator: jax.vmap(lambda row: _relative(row * system.space.flatten(generator(system.space, q)), 0.0))(rows)
 
 
 def _relative(terms: Float[Array, " n"], value) -> Float[Array, ""]:

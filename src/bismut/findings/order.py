@@ -8,6 +8,7 @@ line through the logarithms.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from bismut.ensembles.arriving import arrive
 from bismut.ensembles.checks import chosen_path
 from bismut.errors import DomainError
 from bismut.flows import kernel
+from bismut.host import evaluate, repeated
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path
 from bismut.programs import compiled
@@ -63,7 +65,8 @@ def by_xla(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m"], st
 def fine_increments(scheme: Scheme, path: Path, h: float, steps: int, trajectories: int, first: int = 0) -> np.ndarray:
     """ΔW of all steps of some trajectories."""
     dtype, numbers = scheme.system.dtype, first + np.arange(trajectories)
-    return np.moveaxis(np.asarray(path.increments(numbers, steps, scheme.channels, h, dtype, clipped=scheme.clipped)), 0, 1)
+    drawn = evaluate(lambda path: path.increments(numbers, steps, scheme.channels, h, dtype, clipped=scheme.clipped), path)
+    return np.moveaxis(np.asarray(drawn), 0, 1)
 
 
 def coarsened(dW: np.ndarray, n: int) -> np.ndarray:
@@ -98,7 +101,7 @@ def convergence(
         raise DomainError(f"finest = {finest} must be a multiple of every level in {tuple(levels)}.")
     most = rounds * trajectories
     path = chosen_path(None if path is not None else seed, path, scheme, step=time / finest, steps=finest, trajectories=most)
-    steps = time / np.asarray(levels)
+    steps, squares_of = time / np.asarray(levels), repeated(partial(_squares, scheme.space))
     squares, own = np.zeros((len(levels), 0)), np.zeros((len(levels) - 1, 0))
     for number in range(rounds):
         dW = noise * fine_increments(scheme, path, time / finest, finest, trajectories, number * trajectories)
@@ -107,7 +110,7 @@ def convergence(
             return final_states(s, start, jnp.asarray(time / n, s.system.dtype), jnp.asarray(coarsened(dW, n)[..., : s.channels]), jnp.asarray(n))
 
         exact, found = run(reference, finest), [run(scheme, n) for n in levels]
-        apart = lambda a, b: np.asarray(_squares(scheme.space, a, b), float)
+        apart = lambda a, b: np.asarray(squares_of(a, b), float)
         squares = np.append(squares, [apart(one, exact) for one in found], 1)
         own = np.append(own, [apart(a, b) for a, b in pairwise(found)], 1)
         if not slope_of(steps, squares)[1] > error:
@@ -128,7 +131,6 @@ def slope_of(steps: np.ndarray, squares: np.ndarray) -> tuple[float, float]:
     return slope, float(np.sqrt((n - 1) * without.var()))
 
 
-@compiled
 def _squares(space: Space, a: State, b: State):
     """The square of the distance in (q, p), for each trajectory."""
 

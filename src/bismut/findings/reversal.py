@@ -32,17 +32,19 @@ def reversal(scheme: Scheme, states: State, path: Path, step: float) -> list[Fin
     h, stepper = jnp.asarray(step, system.dtype), flow(scheme)
     count = len(jax.tree.leaves(states.p)[0])
     chosen = np.linspace(count // 2, count - 1, _PLACES).astype(int)
-    places = jax.tree.map(lambda leaf: jnp.asarray(leaf)[chosen], State(states.q, states.p))
-
-    dW = jnp.broadcast_to(path.increment(counter(0), counter(0), scheme.channels, h, system.dtype), (_PLACES, scheme.channels))
+    places = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], State(states.q, states.p))
     # One function for all three steps, so that it is traced once.
-    step_of = jax.jit(jax.vmap(lambda state, h, dW, t: State(*_bare(stepper.advance(state, h, dW, t)[0])), in_axes=(0, None, 0, 0)))
-    t = h * jnp.asarray(chosen, system.dtype)
-    there = evaluate(step_of, places, h, dW, t)
-    back = evaluate(step_of, there, -h, -dW, t + h)
-    turned = _turned(evaluate(step_of, _turned(there), h, dW, t))
-    gaps = [float(np.max(np.asarray(evaluate(jax.vmap(lambda a, b: _gap(system, a, b)), end, places)))) for end in (back, turned)]
-    size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(places.p))
+    step_of = jax.jit(jax.vmap(lambda state, h, dW, t: State(*_bare(stepper.advance(state, h, dW, t)[0])), in_axes=(0, None, None, 0)))
+
+    def both(places: State, t):
+        dW = path.increment(counter(0), counter(0), scheme.channels, h, system.dtype)
+        there = step_of(places, h, dW, t)
+        back = step_of(there, -h, -dW, t + h)
+        turned = _turned(step_of(_turned(there), h, dW, t))
+        return [jnp.max(jax.vmap(lambda a, b: _gap(system, a, b))(end, places)) for end in (back, turned)]
+
+    gaps = [float(gap) for gap in evaluate(both, places, step * np.asarray(chosen, system.dtype))]
+    size = 1 + max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(places.p))
     limit, claimed = 1e4 * float(np.finfo(system.dtype).eps) * size, scheme.promised.self_adjoint
     laws = (("own adjoint", "|φ₋ₕ φₕ z − z|", "", ""), ("reversible", "|ρφρφ z − z|", ", ρ(q, p) = (q, −p)", _one_way(system, places)))
     findings = []

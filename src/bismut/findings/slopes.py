@@ -6,7 +6,6 @@ log error = r log h + const,       claimed r kept if the measured slope exceeds 
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy
 
@@ -78,7 +77,7 @@ def _limit(measured: Convergence, order: float | int | None, state: State) -> Fi
 
 
 def _roundoff(state: State) -> float:
-    size = 1 + max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(state))
+    size = 1 + max(float(np.abs(np.asarray(leaf)).max()) for leaf in jax.tree.leaves(state))
     return 1e4 * float(np.finfo(jax.tree.leaves(state.p)[0].dtype).eps) * size
 
 

@@ -87,9 +87,9 @@ def verify(
 
     add("structure", lambda: one_step(scheme, state, path, step))
     run = short_path(scheme, state, path, step)
-    add("structure", lambda: along(scheme, run, path, step))
-    add("structure", lambda: reversal(scheme, run.states, path, step))
     near = neighbours(system, run.states) if system.has_lagrangian and not system.in_phase_space else None
+    add("structure", lambda: along(scheme, run, path, step, near))
+    add("structure", lambda: reversal(scheme, run.states, path, step))
     if near is not None:
         add("consistency", lambda: [*derivatives(system, near), *right_action(scheme, near, step)])
         bathed = isinstance(scheme, Langevin) or isinstance(system.dissipation, Drag)

@@ -92,24 +92,25 @@ class Generated(eqx.Module):
         scheme, space = self.scheme, self.scheme.space
         n, target, shape = space.dim, space.flatten(state.p), self.shape()
         rest = jax.tree.map(jnp.zeros_like, state.p)
+        at = jax.jit(lambda x, p: ends(scheme, state.q, x, p, h, dW, t, state.p), inline=True)  # looked at four times, traced once
 
         def parts(y):
             p = space.unflatten(y[:n])
-            x = ends(scheme, state.q, rest, p, h, dW, t, state.p).x if shape.follows else space.unflatten(y[n:])
-            return x, ends(scheme, state.q, x, p, h, dW, t, state.p)
+            x = at(rest, p).x if shape.follows else space.unflatten(y[n:])
+            return x, at(x, p)
 
-        def residual(y):
-            x, found = parts(y)
-            short = space.flatten(found.p0) - target
-            return short if shape.follows else jnp.concatenate([short, space.flatten(x) - space.flatten(found.x)])
+        def short(x, found):
+            off = space.flatten(found.p0) - target
+            return off if shape.follows else jnp.concatenate([off, space.flatten(x) - space.flatten(found.x)])
 
-        guess = target if shape.follows else jnp.concatenate([target, space.flatten(ends(scheme, state.q, rest, state.p, h, dW, t, state.p).x)])
+        residual = lambda y: short(*parts(y))
+        guess = target if shape.follows else jnp.concatenate([target, space.flatten(at(rest, state.p).x)])
         reach = jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves((state.q, state.p))]))
         floor = 4 * jnp.finfo(scheme.system.dtype).eps * reach
         root = self.root(residual, guess, shape, floor)
         x, found = parts(root.x)
         new = State(space.move(state.q, x), self.arrival(state, x, found), state.ledger)
-        return cast(new, scheme.system.dtype), Solve(jnp.max(jnp.abs(residual(root.x))), root.converged, root.iterations)
+        return cast(new, scheme.system.dtype), Solve(jnp.max(jnp.abs(short(x, found))), root.converged, root.iterations)
 
     def root(self, residual: Callable, guess: Float[Array, " n"], shape: Shape, floor) -> newton.Root:
         return newton.solve(residual, guess, newton.dense(guess.shape[0]), shape.linear, floor)
@@ -124,7 +125,7 @@ class Generated(eqx.Module):
         scheme, space, dtype = self.scheme, self.scheme.space, self.scheme.system.dtype
         n, q, one, dW = space.dim, space.origin(dtype), jnp.ones((), dtype), jnp.zeros(scheme.channels, dtype)
         zero = jnp.zeros(n, dtype)
-        at = lambda x, p: ends(scheme, q, space.unflatten(x), space.unflatten(p), one, dW, one, space.zero(dtype))
+        at = jax.jit(lambda x, p: ends(scheme, q, space.unflatten(x), space.unflatten(p), one, dW, one, space.zero(dtype)), inline=True)
         follows = not depends(lambda x: at(x, zero).x, zero)
         if follows:
             return Shape(True, affine(lambda p: space.flatten(at(space.flatten(at(zero, p).x), p).p0), zero))

@@ -22,6 +22,7 @@ from bismut.actions.action import Action, Lagrangian
 from bismut.mechanics.dependence import depends
 from bismut.mechanics.kicks import felt
 from bismut.spaces import Point, Velocity, add, pair, scale
+from bismut.tracing import without_numbers
 
 
 def discrete_lagrangian(action: Action, q0: Point, q1: Point, v: Velocity, h, dW: Float[Array, " m"], t) -> Float[Array, ""]:
@@ -91,15 +92,21 @@ class Impulses:
     def at_start(self) -> Velocity | None:
         """D₁S_U, None where it vanishes. It does not know of q1."""
         q = self._q
-        return self._of(lambda here: self.scalar(here, q), q)
+        return self._action.space.differential(lambda here: self.scalar(here, q), q) if _felt(self._action)[0] else None
 
     def at_end(self, q1: Point) -> Velocity | None:
         """D₂S_U, None where it vanishes."""
         q = self._q
-        return self._of(lambda here: self.scalar(q, here), q1)
+        return self._action.space.differential(lambda here: self.scalar(q, here), q1) if _felt(self._action)[1] else None
 
-    def _of(self, function, q: Point) -> Velocity | None:
-        return self._action.space.differential(function, q) if depends(function, q) else None
+
+@without_numbers
+def _felt(action: Action) -> tuple[bool, bool]:
+    """Whether S_U depends on either end."""
+    space, dtype = action.space, action.system.dtype
+    q, one, dW = space.origin(dtype), jnp.ones((), dtype), jnp.zeros(action.channels, dtype)
+    S = Impulses(action, q, one, dW, one, seen(action, q, space.zero(dtype), dW, one)).scalar
+    return depends(lambda q0: S(q0, q), q), depends(lambda q1: S(q, q1), q)
 
 
 def driven(action: Action, q0: Point, q1: Point, v: Velocity, h, dW, t, before: Seen | None, lagrangian: Lagrangian) -> tuple[Any, Any]:

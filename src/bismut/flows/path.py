@@ -14,11 +14,12 @@ from bismut.actions.action import Action
 from bismut.errors import BismutError
 from bismut.flows.flow import flow
 from bismut.flows.legendre import discrete_lagrangian, momenta, seen
-from bismut.host import evaluate
+from bismut.host import at_once, evaluate
 from bismut.mechanics import State
 from bismut.spaces import Point, Velocity, scale
 
 
+@at_once
 def end_momenta(action: Action, q0: Point, q1: Point, h, dW: Float[Array, " m"], t=0.0, *, p: Velocity | None = None) -> tuple[Velocity, Velocity]:
     """The discrete Legendre transforms (p0, p1) = (−D₁S_d − f⁻, D₂S_d + f⁺) of one step.
 
@@ -33,6 +34,7 @@ def end_momenta(action: Action, q0: Point, q1: Point, h, dW: Float[Array, " m"],
     return momenta(action, q0, q1, v, h, dW, t, None if p is None else seen(action, q0, p, dW, t))
 
 
+@at_once
 def noether_momenta(action: Action, name: str, q0: Point, q1: Point, h, dW, t=0.0) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """J⁻ = ⟨−D₁S_d, ξ_Q(q0)⟩ and J⁺ = ⟨D₂S_d, ξ_Q(q1)⟩; equal when S_d is invariant."""
     p0, p1 = end_momenta(action, q0, q1, h, dW, t)
@@ -40,6 +42,7 @@ def noether_momenta(action: Action, name: str, q0: Point, q1: Point, h, dW, t=0.
     return system.momentum_map(name, State(q0, p0)), system.momentum_map(name, State(q1, p1))
 
 
+@at_once
 def discrete_symplectic_form(action: Action, q0: Point, q1: Point, h, dW, t=0.0) -> Float[Array, "n n"]:
     """The matrix M = −D₂D₁S_d = ∂p0/∂q1 in the frames at both ends: Ω(δ, ε) = δ₀ᵀ M ε₁ − ε₀ᵀ M δ₁ for variations (δ₀, δ₁), (ε₀, ε₁) of the ends."""
     space, dtype = action.space, action.system.dtype
@@ -50,6 +53,7 @@ def discrete_symplectic_form(action: Action, q0: Point, q1: Point, h, dW, t=0.0)
     return jax.jacfwd(left)(jnp.zeros(space.dim, dtype))
 
 
+@at_once
 def action_sum(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0.0) -> Float[Array, ""]:
     """𝔊 = Σ_k S_d(q_k, q_{k+1}; h, ΔW_k), the action of a path.
 

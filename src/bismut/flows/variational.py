@@ -110,6 +110,7 @@ class Variational(eqx.Module):
                 short = jnp.concatenate([short - covector(system, state.q, x[n:], t), system.constraint(q1, t + h)])
             return short, q1, p1
 
+        both = jax.jit(both, inline=True)  # looked at twice, traced once
         structure = self.structure()
         guess = jnp.concatenate([_guess(system, state.q, state.p, h, t, structure.linear), jnp.zeros(system.constraints, system.dtype)])
         root = newton.solve(lambda x: both(x)[0], guess, structure.layout, structure.linear, _floor(system, state.q, h))
@@ -146,6 +147,7 @@ class Variational(eqx.Module):
         action, system = self.scheme, self.scheme.system
         return system.separable and (action.explicit_force or not system.force_sees_velocity) and self._potential_is_explicit()
 
+    @without_numbers
     def _potential_is_explicit(self) -> bool:
         """Whether the part S_U of the action that holds potential, noise and the work of forces leaves the equation alone: it is free of v, and
         ∂S_U/∂q0 free of q1."""
@@ -168,14 +170,20 @@ def drift(action: Action, q: Point, p: Velocity, h, t) -> tuple[Point, Velocity,
     """The step of a piece that moves freely, L = T(v): (q1, p1), and how it was solved."""
     system, space = action.system, action.space
     target = space.flatten(p)
-    residual = lambda x: space.flatten(free_momenta(action, q, space.unflatten(x), h, t)[0]) - target
+
+    def both(x):
+        p0, p1 = free_momenta(action, q, space.unflatten(x), h, t)
+        return space.flatten(p0) - target, p1
+
+    both = jax.jit(both, inline=True)  # looked at three times, traced once
+    residual = lambda x: both(x)[0]
     linear = affine(residual, jnp.zeros(space.dim, system.dtype))
     root = newton.solve(residual, _guess(system, q, p, h, t, linear), system.cells, linear, _floor(system, q, h))
-    v = space.unflatten(root.x)
-    p0, p1 = free_momenta(action, q, v, h, t)
-    return space.move(q, v, h), p1, jnp.max(jnp.abs(space.flatten(p0) - target)), root.converged, root.iterations
+    short, p1 = both(root.x)
+    return space.move(q, space.unflatten(root.x), h), p1, jnp.max(jnp.abs(short)), root.converged, root.iterations
 
 
+@without_numbers
 def additive(action: Action) -> bool:
     """Whether S_d is evidently a sum over the places where it looks at L, so that a sum of Lagrangians is a sum of actions."""
     system, space = action.system, action.space

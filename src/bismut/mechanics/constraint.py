@@ -148,7 +148,7 @@ def _felt(system: System) -> np.ndarray | None:
     space = system.space
 
     def both():
-        somewhere = space.unflatten(0.3 * jax.random.normal(jax.random.key(0), (space.dim,), system.dtype))
+        somewhere = space.unflatten(jnp.asarray(0.3 * np.random.default_rng(0).normal(size=space.dim), system.dtype))
         q, place = space.move(space.origin(system.dtype), somewhere), jnp.arange(space.dim)
         poisoned = lambda c: system.constraint(space.nudge(q, space.unflatten(jnp.where(place == c, jnp.nan, 0.0))))
         return jnp.isnan(jax.vmap(poisoned)(place)).T, jacobian(system, q)
