@@ -117,7 +117,7 @@ def test_a_scheduler_that_says_nothing_is_not_waited_for_without_end(cluster, tm
         patched.setattr(crew._client, "processing", lambda: asyncio.sleep(60))
         assert crew.room() == 0
         crew._begun -= 10
-        with pytest.raises(ProcessError, match=r"has not answered for 3 s\. What was committed is kept"):
+        with pytest.raises(ProcessError, match=r"has not answered for \d s\. What was committed is kept"):
             crew.room()
     assert crew.room() > 0
     crew.leave()

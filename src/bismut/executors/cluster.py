@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -246,9 +247,15 @@ class _Crew:
 
     def stop(self) -> None:
         self._stopped = True
-        if new := [place for place in self._threads if place not in self._told]:
-            self._told.update(new)
-            self._ask(self._client.run, self._delivery.stop, self._run, workers=new, wait=False, on_error="ignore")
+        for place in [place for place in self._threads if place not in self._told]:
+            self._told.add(place)
+            asked = self._ask(self._client.run, self._delivery.stop, self._run, workers=[place], wait=False, on_error="ignore")
+            asked.add_done_callback(partial(self._answered, place))
+
+    def _answered(self, place: str, asked: Future) -> None:
+        """A worker that could not be reached is told again."""
+        if asked.cancelled() or asked.exception() is not None or place not in asked.result():
+            self._told.discard(place)
 
     def _ask(self, verb: Callable[..., Any], *what: Any, **how: Any) -> Future:
         """Ask for something in the loop of the client: who hangs never answers, and nobody should wait for that here."""
