@@ -8,29 +8,25 @@ is Dask's to replace; one that hangs is ended by us, for to Dask it looks alive.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import pickle
 import queue
-import socket
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from bismut.errors import BismutError, DomainError, ProcessError
+from bismut.executors.door import check_address, knock, waiting
 from bismut.executors.executor import ATTEMPTS, PATIENCE
 from bismut.executors.supervision import Crew, Elsewhere, News
 
 _LOOK = 1.0  # seconds between two questions for who is there
 _NEWS = 200  # messages a second that the scheduler is asked to pass on
 _NOBODY = 30.0  # seconds without a worker after which that is said
-_SOON = 1.0  # seconds after which somebody who waits for a scheduler is told so
 _ENDING = 10.0  # seconds for a worker that hangs to be ended, and for that to be known
 _ANSWER = 5.0  # seconds for a scheduler to answer before somebody else is listened to
 _PARTING = 5.0  # seconds for workers to hear that a run has ended
@@ -74,9 +70,9 @@ class Dask(Elsewhere):
         address = where if isinstance(where, str) else where.scheduler_address
         try:
             check_address(address, insecure)
-            with _waiting(address) as seconds:
+            with waiting(address) as seconds:
                 if isinstance(where, str):
-                    _knock(address, seconds)
+                    knock(address, seconds)
                 client = distributed.Client(where, set_as_default=False)
         except (OSError, TimeoutError) as problem:
             self.close()
@@ -118,57 +114,6 @@ def _distributed() -> Any:
     except ImportError as problem:
         raise BismutError("A cluster needs Dask, which is not installed here: pip install 'bismut[cluster]'.") from problem
     return distributed
-
-
-@contextmanager
-def _waiting(address: str) -> Iterator[float]:
-    """Within, somebody connects to a scheduler, for so many seconds at most; if that takes a while, it is said."""
-    import dask
-    from dask.utils import parse_timedelta
-
-    limit = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect", "30s"))
-    said = threading.Timer(_SOON, print, (f"bismut: waiting for the scheduler at {address} ({limit:g} s).",), {"file": sys.stderr})
-    said.daemon = True
-    said.start()
-    try:
-        yield limit
-    finally:
-        said.cancel()
-
-
-def _knock(address: str, seconds: float) -> None:
-    """Raise at once where nobody listens, and in time where somebody does who is no scheduler: for its greeting a client of Dask waits for ever."""
-    from distributed.comm import connect
-    from distributed.security import Security
-
-    parts = urlsplit(address)
-    if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
-        socket.create_connection((parts.hostname, parts.port), seconds).close()
-
-    async def greet() -> None:
-        comm = await connect(address, timeout=seconds, **Security().get_connection_args("client"))
-        await comm.close()
-
-    with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own in this thread
-        apart.submit(lambda: asyncio.run(asyncio.wait_for(greet(), seconds))).result()
-
-
-def check_address(address: str, insecure: bool) -> None:
-    """Refuse a cluster elsewhere whose wires are open: functions are sent there, so whoever can join it can run anything."""
-    parts = urlsplit(address)
-    if parts.scheme in ("tls", "wss", "inproc", "ucxs") or insecure:
-        return
-    if not parts.scheme or not parts.hostname:
-        raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, got {address!r}.")
-    try:
-        places = {entry[4][0] for entry in socket.getaddrinfo(parts.hostname, None)}
-    except OSError as problem:
-        raise BismutError(f"The host of {address} is unknown: {problem}.") from problem
-    if not all(ipaddress.ip_address(str(place).partition("%")[0]).is_loopback for place in places):
-        raise BismutError(
-            f"{address} is not on this machine and its connections are open: anyone who can reach it can run programs on it. Use tls:// "
-            "(docs/scaling.md says how), or allow it in a network you trust with --insecure (in Python insecure=True)."
-        )
 
 
 class _Crew:
