@@ -7,6 +7,7 @@ import pytest
 
 import bismut as bm
 from bismut.errors import BismutError
+from bismut.host import evaluate
 from tests.ensembles.test_run import scheme
 
 X = lambda state: state.q[0]
@@ -32,13 +33,14 @@ def test_average_from_a_traced_start():
     """One state, or one for each trajectory: along one step of an oscillator the derivative by the start is 1 − h² for both."""
     oscillator = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * jnp.sum(q**2)))
     mean = lambda start: bm.average(X, oscillator, start, step=0.1, steps=1, trajectories=3)
-    one = jax.grad(lambda q: mean(bm.State(q * jnp.ones(1), jnp.zeros(1))))(0.4)
-    each = jax.grad(lambda q: mean(bm.State(q[:, None], jnp.zeros((3, 1)))))(jnp.full(3, 0.4))
+    one = evaluate(jax.grad(lambda q: mean(bm.State(q * jnp.ones(1), jnp.zeros(1)))), 0.4)
+    each = evaluate(jax.grad(lambda q: mean(bm.State(q[:, None], jnp.zeros((3, 1))))), np.full(3, 0.4))
     assert float(one) == pytest.approx(0.99, rel=1e-12)
     np.testing.assert_allclose(each, 0.33, rtol=1e-12)
 
 
 def test_a_mapped_trajectory_shows_itself():
     one = scheme()
-    many = jax.vmap(lambda q: bm.trajectory(one, bm.State(q * jnp.ones(1), jnp.zeros(1)), step=0.1, steps=4))(jnp.array([0.1, 0.2, 0.3]))
+    follow = lambda q: bm.trajectory(one, bm.State(q * jnp.ones(1), jnp.zeros(1)), step=0.1, steps=4)
+    many = evaluate(jax.vmap(follow), np.array([0.1, 0.2, 0.3]))
     assert repr(many).startswith("Trajectory(3 trajectories of 5 states, 0 failed; ")

@@ -9,14 +9,17 @@ import pytest
 
 import bismut as bm
 from bismut.findings import Finding
+from bismut.findings.along import along, short_path
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
 
 def finding(scheme, start, law: str) -> Finding:
-    report = bm.verify(scheme, start, step=0.02, order=False)
-    assert report.ok
-    return report[law]
+    """As `verify` finds it, along a path on which nothing else fails."""
+    path = bm.Wiener(0)
+    found = {finding.law: finding for finding in along(scheme, short_path(scheme, start, path, 0.02), path, 0.02)}
+    assert not any(finding.held is False for finding in found.values())
+    return found[law]
 
 
 def on_an_ellipsoid(squash: float) -> tuple[bm.VariationalEuler, bm.State]:
@@ -44,7 +47,9 @@ def test_a_rotation_that_does_not_keep_the_surface_is_no_symmetry():
 
 
 def test_a_rotation_that_keeps_the_surface_is_one():
-    kept = finding(*on_an_ellipsoid(1.0), "momentum map 'vertical'")
+    report = bm.verify(*on_an_ellipsoid(1.0), step=0.02, order=False)
+    kept = report["momentum map 'vertical'"]
+    assert report.ok
     assert kept.held
     assert kept.measured < 1e-13
 
@@ -95,13 +100,14 @@ def three_bodies() -> bm.VariationalEuler:
     )
 
 
-@pytest.mark.parametrize("law", ["momentum map 'momentum'", "momentum map 'angular'"])
-def test_from_rest_round_off_is_not_divided_by_a_momentum_of_zero(law):
+def test_from_rest_round_off_is_not_divided_by_a_momentum_of_zero():
     scheme = three_bodies()
     start = scheme.start(jnp.array([[0.1, 0.2, 0.0], [1.3, 0.7, 0.2], [-1.0, 0.3, 2.0]]), velocity=jnp.zeros((3, 3)))
-    kept = finding(scheme, start, law)
-    assert kept.held
-    assert kept.measured < 1e-13
+    report = bm.verify(scheme, start, step=0.02, order=False)
+    assert report.ok
+    for law in ("momentum map 'momentum'", "momentum map 'angular'"):
+        assert report[law].held
+        assert report[law].measured < 1e-13
 
 
 def test_where_nothing_moves_nothing_is_said():

@@ -65,8 +65,8 @@ def sample(
     pace = time.monotonic() - clock
     # At least half of the time is for looking.
     burn = int(np.clip(min(8, budget / (3 * max(pace, 1e-6))), 1, 40))
-    for _ in range(burn - 1):
-        result = _advance(scheme, result, apart)
+    if burn > 1:
+        result = _advance(scheme, result, (burn - 1) * apart)
     looks: list[dict[str, np.ndarray]] = []
     clock, moved = time.monotonic(), 0
     while True:
