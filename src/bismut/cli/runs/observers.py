@@ -11,14 +11,13 @@ from bismut import ensembles
 from bismut.cli.runs.quantities import above, label, labels, quantity, together
 from bismut.cli.runs.schema import BOOKED, Mistake
 from bismut.cli.runs.toml import parsed
-from bismut.ensembles.checks import check_looks, check_name, check_start, one_start
+from bismut.ensembles.checks import check_looks, check_name, check_start, example_of
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.errors import BismutError, nearest
 from bismut.flows import Langevin
 from bismut.mechanics import Maxwell, Scheme, State
 from bismut.mechanics.state import blank_ledger
-from bismut.noise import Wiener
 
 FEW = 3  # trajectories that `--observe paths` keeps whole
 
@@ -95,9 +94,9 @@ def observers(
     wrong = {mistake.path[:2] for mistake in found}
     if ("observe",) in wrong:
         return made, called
-    trajectories, seed = (document[key] if (key,) not in wrong else 1 for key in ("trajectories", "seed"))
+    trajectories = document["trajectories"] if ("trajectories",) not in wrong else 1
     try:
-        one = one_start(start, Wiener(seed), 0, check_start(scheme, start))
+        one = example_of(start, check_start(scheme, start))  # a drawn start would be compiled for this alone
     except BismutError as problem:
         found.append(Mistake(("system",), str(problem)))
         return made, called
