@@ -17,5 +17,7 @@ def why(problem: BaseException) -> str:
     for kind in type(problem).__mro__:
         if kind.__name__ in _REMEDIES:
             return _REMEDIES[kind.__name__]
+    if isinstance(problem, KeyError):
+        return f"it looks up {problem}, which is not there"
     said = str(problem).strip()
     return said.splitlines()[0].rstrip(".") if said else type(problem).__name__

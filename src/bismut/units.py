@@ -43,7 +43,10 @@ class Units:
     def quantity(self, number: Any, unit: str) -> Any:
         """A plain number as a quantity of pint in a unit of its kind: quantity(result.times, "ps"), quantity(kT, "kelvin")."""
         registry = self._registry
-        one = registry.Quantity(1.0, unit)
+        try:
+            one = registry.Quantity(1.0, unit)
+        except _problems() as problem:
+            raise BismutError(f"{unit!r} cannot be read as a unit: {problem}") from None
         base, powers = self._base(one)
         per = self._mechanical(one, powers)  # the unit as a product of lengths, masses and times
         return registry.Quantity(np.asarray(number)[()] * (base / per).to("dimensionless").magnitude, unit)
@@ -53,6 +56,8 @@ class Units:
         quantity = self._quantity(temperature, None)
         if dict(quantity.dimensionality) != {"[temperature]": 1}:
             raise DomainError(f"Expected a temperature such as '300 K', got {temperature!r}.")
+        if not quantity.magnitude >= 0:
+            raise DomainError(f"Expected an absolute temperature ≥ 0 K, got {temperature!r}.")
         return self.reduced(quantity)
 
     def body(self, points: Any, masses: Any, *, length: str = "angstrom", mass: str = "dalton") -> Body:

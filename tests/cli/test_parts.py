@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bismut.errors import BismutError, StoreError
-from bismut.executors.cluster import check_address
+from bismut.executors.door import check_address
 from bismut.store import identity, load, open_run, verify_data
 
 RUN = ("run", "kubo-oscillator", "--trajectories", "22", "--steps", "60", "--block", "4", "--seed", "3", "--observe", "energy,time_average:q,paths")

@@ -54,7 +54,7 @@ def test_a_recorded_path_becomes_numbers(tmp_path, ending):
         ({"name": "FractionalBrownian", "hurst": 0.3, "steps": 8}, "between ½ and 1"),
         ({"name": "FractionalBrownian", "hurst": 0.7, "steps": 4}, "steps 0 to 4"),
         ({"name": "Recorded"}, "file and increments"),
-        ({"name": "Recorded", "file": "nowhere.npy"}, "not an array of numbers"),
+        ({"name": "Recorded", "file": "nowhere.npy"}, "No such file"),
         ({"name": "Recorded", "increments": [[0.1, 0.2]] * 8}, "2 channels"),
         ({"name": "Recorded", "increments": [[0.1]] * 3}, "steps 0 to 3"),
         ({"name": "Jumps", "rate": 1000.0}, "jumps per step"),

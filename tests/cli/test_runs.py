@@ -113,6 +113,7 @@ def test_a_run_leaves_configuration_provenance_and_statistics(bismut):
     assert as_json["statistics"]["energy"]["arrays"]["mean"] == {"time": 13}
     assert json.loads(bismut("run", "oscillator", *SMALL, "--json").stdout)["folder"] == "output/oscillator-2"
     assert {path.name for path in Path("output").iterdir()} == {"oscillator", "oscillator-2"}
+    assert json.loads(bismut("run", "oscillator", *SMALL, "--json", "--overwrite").stdout)["folder"] == "output/oscillator"
 
 
 def test_an_old_run_is_replaced_only_on_request_and_nothing_else_ever(bismut):

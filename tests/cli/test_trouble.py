@@ -219,3 +219,26 @@ def test_info_marks_numbers_over_survivors(bismut, tmp_path):
     line = next(line for line in bismut("info", str(tmp_path / "run")).stdout.splitlines() if line.startswith("  energy:"))
     assert "⚠ over" in line
     assert "failed" in line
+
+
+def test_what_cannot_be_written_or_read_ends_with_a_sentence(bismut):
+    """A folder that is a file, whoever asks; permissions would not stop a superuser, but take the same way."""
+    Path("file").write_text("")
+    assert bismut("run", "oscillator", *SMALL, "--out", "a").exit_code == 0
+    for words in (("new", "file/m.py"), ("plot", "a", "--out", "file/p"), ("export", "a", "--to", "csv", "--out", "file/c"), ("check", "a")):
+        found = bismut(*words)
+        assert found.exit_code == 2, words
+        assert found.stderr.startswith("bismut: "), words
+    assert "a/run.toml" in found.stderr
+    Path("wind.npy").write_text("")
+    Path("r.toml").write_text('[system]\nname = "oscillator"\n[path]\nname = "Recorded"\nfile = "wind.npy"\n')
+    found = bismut("check", "r.toml")
+    assert (found.exit_code, "wind.npy is not an array of numbers" in found.stderr) == (2, True)
+
+
+def test_the_run_of_a_model_is_repeated_by_its_command(bismut):
+    assert bismut("new", "m.py").exit_code == 0
+    assert bismut("run", "m.py:system", *SMALL, "--out", "a").exit_code == 0
+    assert "run.toml" not in bismut("info", "a").stdout.splitlines()[-1]
+    found = bismut("run", "a/run.toml")
+    assert (found.exit_code, "Python model" in found.stderr) == (2, True)

@@ -26,6 +26,7 @@ def start(scheme):
     [
         ({"step": -0.1}, "adjoint"),
         ({"step": 0.0}, "positive"),
+        ({"sweep": {"weight": [1.0, float("nan")]}}, "finite numbers"),
         ({"step": float("nan")}, "positive"),
         ({"steps": 0}, "steps must be a whole number ≥ 1"),
         ({"trajectories": 0}, "trajectories must be"),
@@ -45,6 +46,15 @@ def test_run_is_refused(scheme, start, change, words):
     settings = {"step": 0.1, "steps": 2, "trajectories": 2} | change
     with pytest.raises(BismutError, match=words):
         bm.simulate(scheme, start, **settings)
+
+
+def test_what_is_no_scheme_is_named(scheme):
+    checks.check_scheme(scheme)
+    for what, words in ((scheme.system, "got System"), (bm.Verlet, "got the class Verlet")):
+        with pytest.raises(ShapeError, match=words):
+            checks.check_scheme(what)
+    with pytest.raises(DomainError, match=r"positive number, got '0\.1'"):
+        checks.check_step("0.1")
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,20 @@
 Real processes, real SIGKILLs and SIGSTOPs; the work is without JAX, so that a worker is there in a moment.
 """
 
+import asyncio
 import os
 import signal
 import socket
 import time
 from pathlib import Path
+from queue import SimpleQueue
 from types import SimpleNamespace
 
 import pytest
 
 from bismut.errors import BismutError, DomainError, ProcessError
 from bismut.executors import Dask, Failed, Line, Processes, Threads
-from bismut.executors.processes import _Pool
+from bismut.executors.processes import _Pool, _Process
 from bismut.executors.supervision import News, supervised
 from bismut.executors.worker import packed
 from tests.executors.works import Errand
@@ -105,6 +107,46 @@ def test_nobody_waits_for_a_hung_worker_to_hear_that_it_is_to_stop(cluster, tmp_
     crew.leave()
     assert time.monotonic() - clock < 10
     os.kill(hung[0], signal.SIGKILL)
+
+
+def test_a_scheduler_that_says_nothing_is_not_waited_for_without_end(cluster, tmp_path, monkeypatch):
+    """Whoever asks meanwhile for something else is heard, and in the end it is said."""
+    monkeypatch.setattr("bismut.executors.cluster._ANSWER", 0.1)
+    crew = cluster._crew(packed(Errand(str(tmp_path))))
+    with monkeypatch.context() as patched:
+        patched.setattr(crew._client, "processing", lambda: asyncio.sleep(60))
+        assert crew.room() == 0
+        crew._begun -= 10
+        with pytest.raises(ProcessError, match=r"has not answered for \d s\. What was committed is kept"):
+            crew.room()
+    assert crew.room() > 0
+    crew.leave()
+
+
+def test_a_process_that_cannot_be_killed_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("bismut.executors.processes._DYING", 0.1)
+    process = _Process(1, SimpleQueue())
+    with monkeypatch.context() as patched:
+        patched.setattr(process._process, "kill", lambda: None)
+        os.kill(process.pid, signal.SIGSTOP)
+        process.end()
+    process.end()
+
+
+def test_what_cannot_travel_is_told_of_at_once(processes):
+    """Neither a result that cannot be pickled in a worker nor one that cannot be opened here leaves anybody waiting."""
+    clock = time.monotonic()
+    found = dict(processes.each(lambda job, line: Closed() if job else (_ for _ in ()), [0, 1], Line()))
+    assert "cannot pickle 'generator' object" in found[0].why
+    assert "died" in found[1].why
+    assert time.monotonic() - clock < 3 * processes.patience
+
+
+class Closed:
+    """Can be opened where it was made, and nowhere else."""
+
+    def __reduce__(self):
+        return _open, ()
 
 
 class Scripted:

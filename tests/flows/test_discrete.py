@@ -24,7 +24,7 @@ def midpoint_rule(q0, q1, h, dW):
 def test_the_midpoint_rule_written_by_hand_is_midpoint():
     plane = system("plane")
     own, ours = bm.Discrete(bm.Euclidean(2), midpoint_rule, channels=2), scheme("plane", "midpoint")
-    dW = increments(plane, STEP, STEPS) / 3
+    dW = increments(plane, STEP, STEPS, size=1.0)
     run = lambda action: once(lambda z: path(Traced(action.system, action), z, STEP, dW)[0])(random_state(plane, 6))
     a, b = run(own), run(ours)
     np.testing.assert_allclose(a.q, b.q, rtol=0, atol=1e-12)

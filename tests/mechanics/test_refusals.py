@@ -37,6 +37,18 @@ FREE = staticmethod(lambda q, v: 0.5 * v @ v)
             r"potential must return one number, .* shape \(2,\)",
         ),
         (lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q: q @ jnp.ones(3)), ShapeError, "potential fails"),
+        (lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q, parameters: parameters["k"] * q @ q), ShapeError, "the system has none"),
+        (
+            lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q, parameters: parameters["k"] * q @ q, parameters={"kk": 1.0}),
+            ShapeError,
+            "it looks up 'k', which is not there",
+        ),
+        (lambda: bm.Langevin(bm.mechanical(bm.Euclidean(2)), "300 K", friction=1.0), DomainError, r"kT\('300 K'\)"),
+        (
+            lambda: bm.Langevin(bm.mechanical(bm.Euclidean(2)), 1.0, 1.0, bm.GLA(bm.Verlet(bm.mechanical(bm.Euclidean(2))))),
+            BismutError,
+            "got the scheme Verlet",
+        ),
         (lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q: np.cos(q[0])), ShapeError, "potential fails .* jnp.cos instead of np.cos"),
         (lambda: bm.System(bm.Euclidean(2), lambda q, v: v @ v - np.sum(np.array(q))), ShapeError, "lagrangian fails .* Use jax.numpy"),
         (lambda: bm.mechanical(bm.Euclidean(2), noise=lambda q: np.array([q[0]])), ShapeError, "noise fails .* jnp.array instead of np.array"),

@@ -62,5 +62,9 @@ def test_refusals():
         bm.units.si.reduced(3.0)
     with pytest.raises(DomainError, match="Expected a temperature such as '300 K'"):
         bm.units.si.kT("3 nm")
+    with pytest.raises(DomainError, match="≥ 0 K"):
+        bm.units.si.kT("-3 K")
+    with pytest.raises(BismutError, match="'apples' cannot be read as a unit"):
+        bm.units.si.quantity(1.0, "apples")
     with pytest.raises(DomainError, match=r"positive quantity of dimension \[length\]"):
         _ = bm.units.Units("s", "kg", "J").time

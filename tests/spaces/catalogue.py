@@ -141,7 +141,7 @@ def largest(*trees):
 
 
 def _rows(leaf):
-    return np.reshape(leaf, (BATCH, -1))
+    return np.reshape(np.asarray(leaf), (BATCH, -1))  # NumPy leaves an array of JAX to JAX
 
 
 def assert_close(a, b, condition=1.0):

@@ -88,7 +88,7 @@ def test_leading_axes_are_a_batch(space, batch):
 @pytest.mark.parametrize("n", [0, -1])
 @pytest.mark.parametrize("space", [Euclidean, Torus])
 def test_a_space_has_at_least_one_dimension(space, n):
-    with pytest.raises(DomainError, match=rf"{space.__name__}\(n\) needs n ≥ 1, got n = {n}"):
+    with pytest.raises(DomainError, match=rf"{space.__name__}\(n\) needs a whole number n ≥ 1, got n = {n}"):
         space(n)
 
 

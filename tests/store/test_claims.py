@@ -60,6 +60,8 @@ def test_a_lock_belongs_to_a_process_not_to_its_number(tmp_path):
     lock.write_text(json.dumps({"host": socket.gethostname(), "process": os.getpid(), "began": "another boot 1"}))
     assert open_run(tmp_path / "a").state == "interrupted"
     claim(tmp_path / "a", resume=True).close()
+    lock.write_text(json.dumps({"host": socket.gethostname(), "process": 10**30, "began": "x"}))  # a number that no process has
+    assert open_run(tmp_path / "a").state == "interrupted"
     lock.write_text(json.dumps({"host": "elsewhere", "process": 1, "began": "x", "locked": "yesterday"}))
     with pytest.raises(StoreError, match=r"process 1 on elsewhere since yesterday.*remove .*lock"):
         claim(tmp_path / "a", resume=True)

@@ -5,6 +5,7 @@ Modules of commands import nothing heavy when they are read: `bismut --help` and
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -40,6 +41,12 @@ class Commands(TyperGroup):
         except (BismutError, SimulationError) as problem:
             print(f"bismut: {problem}", file=sys.stderr)
             raise typer.Exit(FAILED if isinstance(problem, DiskFullError | SimulationError) else WRONG_USE) from None
+        except OSError as problem:
+            full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
+            if problem.filename is None and not full:
+                raise  # not a file of the user's
+            print(f"bismut: {f'{problem.filename}: ' if problem.filename else ''}{problem.strerror}.", file=sys.stderr)
+            raise typer.Exit(FAILED if full else WRONG_USE) from None
         except KeyboardInterrupt as problem:
             raise typer.Exit(interrupted(problem)) from None
 

@@ -63,7 +63,15 @@ def info(
     final = groups.get("final")
     if final is not None and final.sizes:
         print(f"  final: {', '.join(f'{kind} {tuple(array.shape)}' for kind, array in final.items())}")
-    print(f"\nIn Python: bismut.load({str(run)!r}).  Pictures: bismut plot {quote(str(run))}.  Again: bismut run {quote(str(run / 'run.toml'))}")
+    again = _again(run, made)
+    print(f"\nIn Python: bismut.load({str(run)!r}).  Pictures: bismut plot {quote(str(run))}.{again and f'  Again: {again}'}")
+
+
+def _again(run: Path, made: dict[str, Any]) -> str:
+    """The command that repeats a run: a run file names no code, and a run made in Python has none."""
+    if made.get("model"):
+        return made.get("command", "")
+    return f"bismut run {quote(str(run / 'run.toml'))}" if (run / "run.toml").is_file() else ""
 
 
 def _unfinished(run: Path) -> str:

@@ -137,6 +137,6 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool, max_time: float | Non
             raise BismutError("--blocks needs --out FOLDER, in which the parts of the run meet.")
         carry_out_part(ready, request, folder, blocks, overwrite=overwrite, deadline=deadline, as_json=as_json, executor=executor)
         return
-    run = claimed(ready, request, folder, overwrite=overwrite, numbered="folder" not in output)
+    run = claimed(ready, request, folder, overwrite=overwrite, numbered="folder" not in output and not overwrite)
     model = None if ready.model.text is None else ready.model.entry.name
     carry_out(run, request, deadline=deadline, as_json=as_json, model=model, executor=executor)

@@ -27,6 +27,7 @@ def view(
     bismut view top --trajectories 0,1 --html top.html
     """
     from bismut.errors import BismutError
+    from bismut.showing import counted
     from bismut.views import view as shown
 
     try:
@@ -44,6 +45,6 @@ def view(
     if as_json:
         print_json({"file": file, "bytes": size, "trajectories": len(scene.panels), "frames": len(scene.times)})
         return
-    print(f"{file}  ({size / 1e6:.1f} MB, {len(scene.panels)} trajectories, {len(scene.times)} frames)")
+    print(f"{file}  ({size / 1e6:.1f} MB, {counted(len(scene.panels), 'trajectory', 'trajectories')}, {len(scene.times)} frames)")
     if html is None and sys.stdout.isatty():
         typer.launch(str(file.absolute()))

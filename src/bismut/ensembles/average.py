@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, example_of, many_starts
+from bismut.ensembles.checks import check_process, check_scheme, check_start, check_step, check_time, chosen_path, count, example_of, many_starts
 from bismut.ensembles.observable import measure, value_of
 from bismut.errors import BismutError, DomainError
 from bismut.flows import kernel
@@ -49,6 +49,7 @@ def average(
     for simulate.
     """
     check_process()
+    check_scheme(scheme)
     check_step(step)
     check_time(t0)
     steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")

@@ -24,8 +24,15 @@ def check_step(step) -> None:
     if isinstance(step, Tracer):
         return  # differentiated or mapped over: its value is not known here
     value = np.asarray(step)
-    if value.shape != () or not np.isfinite(value) or value <= 0:
-        raise DomainError(f"step must be one positive number, got {step}. A scheme is run backwards with its adjoint, not with a negative step.")
+    if value.shape != () or value.dtype.kind not in "iuf" or not np.isfinite(value) or value <= 0:
+        raise DomainError(f"step must be one positive number, got {step!r}. A scheme is run backwards with its adjoint, not with a negative step.")
+
+
+def check_scheme(scheme: Any) -> None:
+    """Refuse what cannot be stepped: most often a system, or a scheme that was not given its system."""
+    if not isinstance(scheme, Scheme):
+        got = f"the class {scheme.__name__}" if isinstance(scheme, type) else type(scheme).__name__
+        raise ShapeError(f"Expected a scheme such as bm.Verlet(system), got {got}.")
 
 
 @cache

@@ -18,7 +18,18 @@ from jax.extend.core import get_opaque_trace_state
 
 from bismut.engines.choice import MODES
 from bismut.engines.engine import Program
-from bismut.ensembles.checks import check_looks, check_start, check_step, check_tables, check_time, chosen_path, count, example_of, one_of
+from bismut.ensembles.checks import (
+    check_looks,
+    check_scheme,
+    check_start,
+    check_step,
+    check_tables,
+    check_time,
+    chosen_path,
+    count,
+    example_of,
+    one_of,
+)
 from bismut.ensembles.observable import Observable, energy
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Setting, Watcher
@@ -148,6 +159,7 @@ def request(
     continue_from: Result | None = None,
 ) -> Request:
     """A checked request; arguments as for `simulate`."""
+    check_scheme(scheme)
     _check_untraced(scheme, start, step, t0, path)
     done = 0
     if continue_from is not None:

@@ -142,4 +142,4 @@ class Result:
         each = f"{min(run)}–{max(run)}" if isinstance(run, list) else str(run)
         asked = "" if run == p.trajectories else f" of {p.trajectories} asked for"
         made = f"{steps} steps" if steps == p.steps else f"{steps} of {p.steps} steps"
-        return f"{p.scheme} on {p.space}: {each} trajectories{asked}, {made} of {p.step:g}, seed {p.seed}"
+        return f"{p.scheme} on {p.space}: {each} {'trajectory' if run == 1 else 'trajectories'}{asked}, {made} of {p.step:g}, seed {p.seed}"

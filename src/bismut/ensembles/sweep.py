@@ -39,6 +39,8 @@ def grid(sweep: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
             raise DomainError(f"A parameter called {name!r} cannot be swept: results have an axis or an array of that name. Rename it.")
         if values.ndim != 1 or not len(values):
             raise DomainError(f"sweep[{name!r}] must be a list of one or more numbers, got an array of shape {values.shape}.")
+        if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+            raise DomainError(f"sweep[{name!r}] must hold finite numbers, got {values.tolist()}.")
     return axes
 
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from bismut.ensembles.checks import check_process, check_start, check_step, check_time, chosen_path, count, one_start
+from bismut.ensembles.checks import check_process, check_scheme, check_start, check_step, check_time, chosen_path, count, one_start
 from bismut.ensembles.following import follow
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.errors import DomainError
@@ -98,6 +98,7 @@ def trajectory(
     t0          the time at the start
     """
     check_process()
+    check_scheme(scheme)
     check_step(step)
     check_time(t0)
     steps, every = count(steps, "steps"), count(every, "every")

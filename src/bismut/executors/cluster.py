@@ -8,30 +8,30 @@ is Dask's to replace; one that hangs is ended by us, for to Dask it looks alive.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import pickle
 import queue
-import socket
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 
 from bismut.errors import BismutError, DomainError, ProcessError
+from bismut.executors.door import check_address, knock, waiting
 from bismut.executors.executor import ATTEMPTS, PATIENCE
 from bismut.executors.supervision import Crew, Elsewhere, News
 
 _LOOK = 1.0  # seconds between two questions for who is there
 _NEWS = 200  # messages a second that the scheduler is asked to pass on
 _NOBODY = 30.0  # seconds without a worker after which that is said
-_SOON = 1.0  # seconds after which somebody who waits for a scheduler is told so
 _ENDING = 10.0  # seconds for a worker that hangs to be ended, and for that to be known
+_ANSWER = 5.0  # seconds for a scheduler to answer before somebody else is listened to
 _PARTING = 5.0  # seconds for workers to hear that a run has ended
+
+_KEPT = "What was committed is kept, and the run can be resumed."
 
 
 class Dask(Elsewhere):
@@ -57,7 +57,7 @@ class Dask(Elsewhere):
             self._own.pop(0).close()
 
     def _crew(self, data: bytes) -> Crew:
-        return _Crew(self._client, data, ours=len(self._own) > 1)
+        return _Crew(self._client, data, len(self._own) > 1, self.patience)
 
     def _connected(self, where: Any, insecure: bool) -> Any:
         distributed = _distributed()
@@ -70,9 +70,9 @@ class Dask(Elsewhere):
         address = where if isinstance(where, str) else where.scheduler_address
         try:
             check_address(address, insecure)
-            with _waiting(address) as seconds:
+            with waiting(address) as seconds:
                 if isinstance(where, str):
-                    _knock(address, seconds)
+                    knock(address, seconds)
                 client = distributed.Client(where, set_as_default=False)
         except (OSError, TimeoutError) as problem:
             self.close()
@@ -116,61 +116,10 @@ def _distributed() -> Any:
     return distributed
 
 
-@contextmanager
-def _waiting(address: str) -> Iterator[float]:
-    """Within, somebody connects to a scheduler, for so many seconds at most; if that takes a while, it is said."""
-    import dask
-    from dask.utils import parse_timedelta
-
-    limit = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect", "30s"))
-    said = threading.Timer(_SOON, print, (f"bismut: waiting for the scheduler at {address} ({limit:g} s).",), {"file": sys.stderr})
-    said.daemon = True
-    said.start()
-    try:
-        yield limit
-    finally:
-        said.cancel()
-
-
-def _knock(address: str, seconds: float) -> None:
-    """Raise at once where nobody listens, and in time where somebody does who is no scheduler: for its greeting a client of Dask waits for ever."""
-    from distributed.comm import connect
-    from distributed.security import Security
-
-    parts = urlsplit(address)
-    if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
-        socket.create_connection((parts.hostname, parts.port), seconds).close()
-
-    async def greet() -> None:
-        comm = await connect(address, timeout=seconds, **Security().get_connection_args("client"))
-        await comm.close()
-
-    with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own in this thread
-        apart.submit(lambda: asyncio.run(asyncio.wait_for(greet(), seconds))).result()
-
-
-def check_address(address: str, insecure: bool) -> None:
-    """Refuse a cluster elsewhere whose wires are open: functions are sent there, so whoever can join it can run anything."""
-    parts = urlsplit(address)
-    if parts.scheme in ("tls", "wss", "inproc", "ucxs") or insecure:
-        return
-    if not parts.scheme or not parts.hostname:
-        raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, got {address!r}.")
-    try:
-        places = {entry[4][0] for entry in socket.getaddrinfo(parts.hostname, None)}
-    except OSError as problem:
-        raise BismutError(f"The host of {address} is unknown: {problem}.") from problem
-    if not all(ipaddress.ip_address(str(place).partition("%")[0]).is_loopback for place in places):
-        raise BismutError(
-            f"{address} is not on this machine and its connections are open: anyone who can reach it can run programs on it. Use tls:// "
-            "(docs/scaling.md says how), or allow it in a network you trust with --insecure (in Python insecure=True)."
-        )
-
-
 class _Crew:
     """The tasks of one run."""
 
-    def __init__(self, client: Any, data: bytes, ours: bool):
+    def __init__(self, client: Any, data: bytes, ours: bool, patience: float):
         from bismut.executors import delivery  # needs Dask
 
         self._delivery = delivery
@@ -181,9 +130,21 @@ class _Crew:
         self._threads: dict[str, int] = {}
         self._ending: list[threading.Thread] = []
         self._looked, self._stopped, self._told = 0.0, False, set()
-        self._seen, self._complained = time.monotonic(), False
-        client.register_plugin(delivery.Delivery(self._run, data, ours))
+        self._begun, self._patience = time.monotonic(), patience
+        self._seen, self._complained = self._begun, False
+        self._deliver(delivery.Delivery(self._run, data, ours))
         client.subscribe_topic(self._run, lambda event: self._heard.put(pickle.loads(event[1])))
+
+    def _deliver(self, work: Any) -> None:
+        """To all who are there; one that dies just now spoils that, and it is done again without it."""
+        for attempt in range(ATTEMPTS):
+            try:
+                self._client.register_plugin(work)
+                return
+            except OSError as problem:
+                if attempt == ATTEMPTS - 1:
+                    raise ProcessError(f"Workers of {self._client.scheduler.address} cannot be reached: {problem}") from problem
+                time.sleep(_LOOK)
 
     def room(self) -> int:
         self._look()
@@ -223,20 +184,29 @@ class _Crew:
         """End a process that hangs, by its nanny, who then begins another; `restart_workers` asks politely first, and waits for four seconds."""
         self._client.run(self._delivery.kill, workers=[place], nanny=True, on_error="ignore")
         limit = time.monotonic() + _ENDING
-        while place in self._client.nthreads() and time.monotonic() < limit:
+        while place in self._client.nthreads():
+            if time.monotonic() > limit:  # it has no nanny: nothing more is given to it
+                self._client.restart_workers([place], timeout=_ENDING, raise_for_error=False)
+                return
             time.sleep(0.01)
 
     def stop(self) -> None:
         self._stopped = True
-        if new := [place for place in self._threads if place not in self._told]:
-            self._told.update(new)
-            self._ask(self._client.run, self._delivery.stop, self._run, workers=new, wait=False, on_error="ignore")
+        for place in [place for place in self._threads if place not in self._told]:
+            self._told.add(place)
+            asked = self._ask(self._client.run, self._delivery.stop, self._run, workers=[place], wait=False, on_error="ignore")
+            asked.add_done_callback(partial(self._answered, place))
+
+    def _answered(self, place: str, asked: Future) -> None:
+        """A worker that could not be reached is told again."""
+        if asked.cancelled() or asked.exception() is not None or place not in asked.result():
+            self._told.discard(place)
 
     def _ask(self, verb: Callable[..., Any], *what: Any, **how: Any) -> Future:
-        """Ask all workers for something in the loop of the client: one that hangs never answers, and nobody should wait for it here."""
+        """Ask for something in the loop of the client: who hangs never answers, and nobody should wait for that here."""
 
-        async def asked() -> None:
-            await verb(*what, **how)
+        async def asked() -> Any:
+            return await verb(*what, **how)
 
         return asyncio.run_coroutine_threadsafe(asked(), self._client.loop.asyncio_loop)
 
@@ -259,14 +229,22 @@ class _Crew:
         if time.monotonic() - self._looked < _LOOK:
             return
         if self._client.status not in ("running", "connecting"):
-            raise ProcessError(f"The cluster is lost ({self._client.status}). What was committed is kept, and the run can be resumed.")
+            raise ProcessError(f"The cluster is lost ({self._client.status}). {_KEPT}")
+        asked = self._ask(lambda: asyncio.gather(self._client.nthreads(), self._client.processing()))
+        try:
+            self._threads, processing = asked.result(_ANSWER)
+        except OSError as problem:  # or time is up: whoever wants to stop is to be heard while a scheduler says nothing
+            asked.cancel()
+            if time.monotonic() - max(self._looked, self._begun) > self._patience:
+                silent = f"The scheduler at {self._client.scheduler.address} has not answered for {self._patience:g} s."
+                raise ProcessError(f"{silent} {_KEPT}") from problem
+            return
         self._looked = time.monotonic()
-        self._threads = self._client.nthreads()
         for ticket in [ticket for ticket, place in self._places.items() if place not in self._threads]:
             del self._places[ticket]
             self._heard.put(("waiting", ticket, None))
         names = {self._name(ticket): ticket for ticket in self._futures}
-        given = {place: [names[key] for key in keys if key in names] for place, keys in self._client.processing().items()}
+        given = {place: [names[key] for key in keys if key in names] for place, keys in processing.items()}
         for place, tickets in given.items():
             if tickets and place not in self._places.values():
                 self._heard.put(("begun", min(tickets), place))

@@ -13,6 +13,7 @@ import queue
 import subprocess
 import sys
 import threading
+import traceback
 import weakref
 from typing import Any
 
@@ -22,6 +23,8 @@ from bismut.executors.supervision import Crew, Elsewhere, News
 from bismut.executors.threads import cores
 
 _BEGIN = "import sys; sys.path[:] = {path!r}; from bismut.executors.worker import main; main()"
+
+_DYING = 5.0  # seconds for a killed process to be gone
 
 
 class Processes(Elsewhere):
@@ -85,7 +88,10 @@ class _Process:
         while True:
             try:
                 kind, ticket, content = pickle.load(source)
-            except (EOFError, OSError, pickle.UnpicklingError):  # it may die in the middle of a word
+            except Exception as problem:
+                if not isinstance(problem, EOFError | OSError | pickle.UnpicklingError):  # else it died, perhaps in the middle of a word
+                    traceback.print_exc()  # such as a module that cannot be imported here: what follows is not understood, either
+                    self._process.kill()
                 code = self._process.wait()
                 heard.put((self, "gone", ready, code))
                 return
@@ -96,7 +102,8 @@ class _Process:
     def end(self) -> None:
         self._outbox.put(None)
         self._process.kill()
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one that waits for a disk that is gone cannot be killed until it is back
+            self._process.wait(_DYING)
 
 
 class _Pool:

@@ -70,10 +70,9 @@ class Worker:
             return
         try:
             found = self._work(job, Line(self._stopped.is_set, lambda message: self.say("told", ticket, message)))
+            self.say("done", ticket, found)  # which raises where that cannot be pickled
         except Exception:
             self.say("raised", ticket, traceback.format_exc())
-        else:
-            self.say("done", ticket, found)
 
 
 def packed(work: Work) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bismut.ensembles.checks import check_start, check_step, one_start
+from bismut.ensembles.checks import check_scheme, check_start, check_step, one_start
 from bismut.errors import BismutError
 from bismut.findings import gibbs
 from bismut.findings.bath import bath_of
@@ -95,6 +95,7 @@ def advise_step(
     tolerance  of biases, each over the spread of its observable
     budget     seconds for sampling, or "2m"
     """
+    check_scheme(scheme)
     check_step(step)
     state = one_start(start, Wiener(seed), 0, check_start(scheme, start))
     state = State(state.q, state.p)

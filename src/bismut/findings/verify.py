@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from bismut.ensembles.checks import check_start, check_step, one_start
+from bismut.ensembles.checks import check_scheme, check_start, check_step, one_start
 from bismut.errors import DomainError
 from bismut.findings.along import along, one_step, short_path
 from bismut.findings.chance import ALARM, judged
@@ -70,6 +70,7 @@ def verify(
     Returns a report: print it, check `report.ok`, or take one finding, `report["symplectic defect"].measured`. `report.undecided` lists claims for
     which there were too few samples, `report.unmeasured` what was not measured, and why.
     """
+    check_scheme(scheme)
     check_step(step)
     seconds = seconds_of(budget)
     begun = time.monotonic()

@@ -24,7 +24,7 @@ from bismut.flows.flow import Flow
 from bismut.flows.metropolised import Frozen
 from bismut.flows.splitting import BAOAB, Splitting
 from bismut.flows.variational import Solve, Variational
-from bismut.mechanics import Claims, State, System
+from bismut.mechanics import Claims, Scheme, State, System
 from bismut.mechanics.constraint import project, work
 from bismut.mechanics.friction import Friction, Nothing, friction_of
 from bismut.mechanics.function import UserFunction, user_function
@@ -224,6 +224,8 @@ class Langevin(Flow):
     def scheme_of(self, action: Callable[[System], Action]) -> Action:
         """The scheme that an action makes of the system apart from the bath; it moves by the retraction given here, if one was."""
         system = self.moving if self.retraction is None else self.moving.using(self.retraction)
+        if isinstance(action, Scheme):
+            raise BismutError(f"{self.splitting} needs an action such as bm.Verlet, not yet given a system, got the scheme {action.title}.")
         scheme = action(system)
         if not isinstance(scheme, Action):
             raise BismutError(f"{self.splitting} needs an action such as bm.Verlet, but it made a {type(scheme).__name__}.")

@@ -80,6 +80,8 @@ def _returned(system: System, function: UserFunction, *arguments):
     except BismutError:
         raise
     except Exception as problem:
+        if system.parameters is None and "parameters" in function.wants:
+            raise ShapeError(f"{function.name} names `parameters`, but the system has none. Give it parameters={{'k': 1.0}}.") from problem
         shapes = ", ".join(str(jax.tree.map(jnp.shape, a)) for a in arguments)
         raise ShapeError(f"{function.name} fails when called with arrays of shapes {shapes} on {system.space}: {why(problem)}.") from problem
 

@@ -118,6 +118,8 @@ class System(eqx.Module):
         self._constraint = user_function("constraint", constraint, ("q",))
         self._potential = user_function("potential", potential, ("q",))
         self._kinetic = user_function("kinetic", kinetic, ("q", "v"))
+        if not isinstance(symmetries, Mapping | None):
+            raise ShapeError(f'symmetries must be a dictionary such as {{"vertical": bm.left_rotation((0, 0, 1))}}, got {type(symmetries).__name__}.')
         self._symmetries = tuple((symmetries or {}).items())
         self._invariants = tuple((name, wanted(f"invariants[{name!r}]", function, ("q", "p"))) for name, function in (invariants or {}).items())
         self._cells = cells

@@ -11,8 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bismut.errors import DomainError
-from bismut.spaces.euclidean import Flat
+from bismut.spaces.euclidean import Flat, check_dimension
 
 _TURN = 2 * jnp.pi
 
@@ -52,8 +51,7 @@ class Torus(_Angles):
     n: int
 
     def __post_init__(self):
-        if self.n < 1:
-            raise DomainError(f"Torus(n) needs n ≥ 1, got n = {self.n}.")
+        check_dimension("Torus", self.n)
 
     def origin(self, dtype: Any = float):
         return jnp.zeros(self.n, dtype)

@@ -5,9 +5,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from bismut.errors import DomainError
 from bismut.spaces.space import Group, known
+
+
+def check_dimension(name: str, n: Any) -> None:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise DomainError(f"{name}(n) needs a whole number n ≥ 1, got n = {n!r}.")
 
 
 class Flat(Group):
@@ -71,8 +77,7 @@ class Euclidean(Flat):
     points_are = "vectors"
 
     def __post_init__(self):
-        if self.n < 1:
-            raise DomainError(f"Euclidean(n) needs n ≥ 1, got n = {self.n}.")
+        check_dimension("Euclidean", self.n)
 
     def origin(self, dtype: Any = float):
         return jnp.zeros(self.n, dtype)

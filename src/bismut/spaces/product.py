@@ -19,6 +19,8 @@ from bismut.spaces.space import Group, Space
 
 def product(a: Space, b: Space) -> "Product":
     """A × B; a product of products is one flat tuple of factors."""
+    if not isinstance(b, Space):
+        raise DomainError(f"A product of spaces is A * B, and a power A ** K, got {a!r} * {b!r}.")
     factors = [s for space in (a, b) for s in (space.factors if isinstance(space, Product) else (space,))]
     return Product(tuple(factors))
 

@@ -135,6 +135,8 @@ def _fresh(path: Path, parts: bool) -> Run:
 
 def _instead_of(path: Path, overwrite: bool) -> Run:
     if not overwrite:
+        if not is_run(path):
+            raise StoreError(f"{path} exists already and is not the folder of a run. Choose another name.")
         raise StoreError(f"{path} exists already. Choose another name, or replace it with --overwrite (in Python overwrite=True).")
     if not is_run(path):
         raise StoreError(f"{path} exists and is not the folder of a run, so it is not replaced. Choose another name.")

@@ -92,7 +92,7 @@ def alive(owner: dict[str, Any]) -> bool | None:
         return False
     try:
         os.kill(number, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):
         return False
     except PermissionError:
         pass  # somebody else's process

@@ -20,7 +20,7 @@ import numpy as np
 
 from bismut.ensembles import Result
 from bismut.ensembles.outcome import Failure
-from bismut.errors import StoreError, WriteError
+from bismut.errors import ShapeError, StoreError, WriteError
 from bismut.mechanics import inventory
 from bismut.store.arrays import Group, Labelled, safe
 from bismut.store.claim import claim
@@ -43,6 +43,8 @@ def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
     fails, the result goes to a temporary folder: a warning says so, and the path of that folder is returned.
     """
     path = folder_of(path, "path")
+    if not isinstance(result, Result):
+        raise ShapeError(f"save takes a result of bm.simulate, got {type(result).__name__}.")
     try:
         return _save(result, path, overwrite)
     except WriteError as problem:

@@ -16,6 +16,7 @@ from bismut.drawing import Drawing
 from bismut.errors import DomainError
 from bismut.gallery import Entry
 from bismut.mechanics import Body, Box, System
+from bismut.showing import counted
 from bismut.views.colours import colours
 from bismut.views.motion import Motion, motions
 from bismut.views.page import page
@@ -43,7 +44,8 @@ class View:
 
     def __repr__(self) -> str:
         bodies = max(np.shape(panel.drawing.x)[1] for panel in self.scene.panels)
-        return f"View({self.scene.title}: {len(self.scene.panels)} trajectories, {len(self.scene.times)} frames, {bodies} bodies)"
+        shown = counted(len(self.scene.panels), "trajectory", "trajectories")
+        return f"View({self.scene.title}: {shown}, {len(self.scene.times)} frames, {bodies} bodies)"
 
     def _repr_html_(self) -> str:
         frame = 'style="width:100%;height:560px;border:0" sandbox="allow-scripts"'

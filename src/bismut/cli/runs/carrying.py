@@ -91,7 +91,7 @@ def end(kept: KeptRun, folder: Path, model: str | None = None) -> None:
 def _interrupted(folder: Path, cause: str, model: str | None) -> str:
     why = {"time": "the time is up", "disk": "the disk is full"}.get(cause, "interrupted")
     if not folder.exists():
-        return f"{why}, before anything was committed."
+        return f"{why}, before anything was committed: there is nothing to resume, so give the same command again."
     return f"{why}; what is done is in {folder}. bismut resume {shlex.quote(str(folder))}{f' --model {shlex.quote(model)}' if model else ''} goes on."
 
 

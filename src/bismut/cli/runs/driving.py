@@ -49,7 +49,9 @@ def _read(name: str) -> np.ndarray:
         data = (
             np.load(name, allow_pickle=False) if File(name).suffix == ".npy" else np.loadtxt(name, delimiter="," if name.endswith(".csv") else None)
         )
-    except (OSError, ValueError) as problem:
+    except OSError as problem:
+        raise BismutError(f"{name} cannot be read: {problem.strerror or why(problem)}.") from problem
+    except (EOFError, ValueError) as problem:
         raise BismutError(f"{name} is not an array of numbers: {why(problem)}. Write it with numpy.save, or as rows of numbers.") from problem
     data = np.asarray(data, float)
     return data[:, None] if data.ndim == 1 else data

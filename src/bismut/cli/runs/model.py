@@ -89,7 +89,8 @@ def _entry(place: str, found: Any, module: ModuleType) -> Entry:
     else:
         raise BismutError(f"{place} must be a System, a function that returns one, or a gallery Entry, got {type(found).__name__}.")
     if not callable(getattr(module, "start", None)):
-        raise BismutError(f"{place} has no start: write a function start(scheme) that returns scheme.start(q, velocity=... | temperature=...).")
+        lacks = f"{place} has a start that is not a function" if hasattr(module, "start") else f"{place} has no start"
+        raise BismutError(f"{lacks}: write a function start(scheme) that returns scheme.start(q, velocity=... | temperature=...).")
     step = getattr(module, "step", 0.01)
     if isinstance(step, bool) or not isinstance(step, int | float) or not step > 0:
         raise BismutError(f"step in {place.rpartition(':')[0]} must be a positive number, got {step!r}.")

@@ -32,9 +32,16 @@ def read(file: Path) -> tuple[dict[str, Any], Lines]:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise BismutError(f"There is no run file {file}. `bismut run NAME --write {file} --dry-run` writes one.") from None
+    except IsADirectoryError:
+        inside = file / "run.toml"
+        where = f" The run file of this run is {inside}." if inside.is_file() else ""
+        raise BismutError(f"Expected a run file, got the folder {file}.{where}") from None
     except (OSError, UnicodeDecodeError) as problem:
         raise BismutError(f"{file} cannot be read as text: {problem}.") from None
-    return parsed(text, str(file)), lines_of(text)
+    document = parsed(text, str(file))
+    if "system" not in document and (file.parent / "model.txt").is_file():
+        raise BismutError(f"{file} is of a Python model, which a run file never names. `bismut info {file.parent}` shows the command to repeat it.")
+    return document, lines_of(text)
 
 
 def parsed(text: str, source: str) -> dict[str, Any]:

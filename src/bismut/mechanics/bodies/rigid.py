@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from bismut.errors import DomainError, ShapeError
+from bismut.host import evaluate
 from bismut.mechanics.bodies import forces as own
 from bismut.mechanics.bodies.box import Box
 from bismut.mechanics.bodies.pairs import PairTerm
@@ -70,7 +71,7 @@ def rigid_bodies(
         given = cast(parameters, dtype)
         potential, plain = own.with_forces(potential, forces, torque_frame), potential
         if check_forces:
-            own.check_forces(plain, forces, cast(space.random(jax.random.key(0)), dtype), torque_frame, parameters=given)
+            own.check_forces(plain, forces, cast(evaluate(lambda: space.random(jax.random.key(0))), dtype), torque_frame, parameters=given)
     return mechanical(
         space,
         mass=(mass[:, None], inertia),

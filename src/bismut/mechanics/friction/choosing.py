@@ -114,7 +114,7 @@ def _check_sign(system: System, factors: Callable, shape: tuple[int, ...]) -> No
     if shape[0] != shape[1]:
         return
     for seed in range(3):
-        q = jax.tree.map(lambda leaf: jnp.asarray(leaf, system.dtype), system.space.random(jax.random.key(seed)))
+        q = jax.tree.map(lambda leaf: jnp.asarray(leaf, system.dtype), evaluate(lambda seed=seed: system.space.random(jax.random.key(seed))))
         B = factors(q)
         if isinstance(B, Tracer):
             return
@@ -163,7 +163,8 @@ def _as_blocks(one: Coefficient, shape: tuple[int, ...]) -> Float[Array, "count 
 
 def _full(blocks: Float[Array, "count size size"]) -> Float[Array, "n n"]:
     count, size, _ = blocks.shape
-    return jnp.einsum("cij,cd->cidj", blocks, jnp.eye(count, dtype=blocks.dtype)).reshape(count * size, count * size)
+    spread = lambda blocks: jnp.einsum("cij,cd->cidj", blocks, jnp.eye(count, dtype=blocks.dtype)).reshape(count * size, count * size)
+    return evaluate(spread, blocks)
 
 
 def _constant_mass(system: System) -> bool:

@@ -1,0 +1,68 @@
+"""The door of a cluster: whether a scheduler is there, answers, and may be trusted with functions."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from bismut.errors import BismutError, DomainError
+
+_SOON = 1.0  # seconds after which somebody who waits for a scheduler is told so
+
+
+@contextmanager
+def waiting(address: str) -> Iterator[float]:
+    """Within, somebody connects to a scheduler, for so many seconds at most; if that takes a while, it is said."""
+    import dask
+    from dask.utils import parse_timedelta
+
+    limit = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect", "30s"))
+    said = threading.Timer(_SOON, print, (f"bismut: waiting for the scheduler at {address} ({limit:g} s).",), {"file": sys.stderr})
+    said.daemon = True
+    said.start()
+    try:
+        yield limit
+    finally:
+        said.cancel()
+
+
+def knock(address: str, seconds: float) -> None:
+    """Raise at once where nobody listens, and in time where somebody does who is no scheduler: for its greeting a client of Dask waits for ever."""
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    parts = urlsplit(address)
+    if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
+        socket.create_connection((parts.hostname, parts.port), seconds).close()
+
+    async def greet() -> None:
+        comm = await connect(address, timeout=seconds, **Security().get_connection_args("client"))
+        await comm.close()
+
+    with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own in this thread
+        apart.submit(lambda: asyncio.run(asyncio.wait_for(greet(), seconds))).result()
+
+
+def check_address(address: str, insecure: bool) -> None:
+    """Refuse a cluster elsewhere whose wires are open: functions are sent there, so whoever can join it can run anything."""
+    parts = urlsplit(address)
+    if parts.scheme in ("tls", "wss", "inproc", "ucxs") or insecure:
+        return
+    if not parts.scheme or not parts.hostname:
+        raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, got {address!r}.")
+    try:
+        places = {entry[4][0] for entry in socket.getaddrinfo(parts.hostname, None)}
+    except OSError as problem:
+        raise BismutError(f"The host of {address} is unknown: {problem}.") from problem
+    if not all(ipaddress.ip_address(str(place).partition("%")[0]).is_loopback for place in places):
+        raise BismutError(
+            f"{address} is not on this machine and its connections are open: anyone who can reach it can run programs on it. Use tls:// "
+            "(docs/scaling.md says how), or allow it in a network you trust with --insecure (in Python insecure=True)."
+        )
