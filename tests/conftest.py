@@ -11,14 +11,14 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # processes that tests begin wo
 import jax
 import pytest
 from hypothesis import settings
-
-from tests.checking import check_signatures
+from jaxtyping import install_import_hook
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".cache" / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # two processes meet the same small operations
 
-check_signatures()
+ROOMS = ("spaces", "noise", "mechanics", "actions", "flows", "ensembles", "findings")  # those whose signatures have shapes
+install_import_hook([f"bismut.{room}" for room in ROOMS], "beartype.beartype")
 
 settings.register_profile("laws", derandomize=True, deadline=None, max_examples=6)
 settings.load_profile("laws")
