@@ -1,6 +1,7 @@
 """Runs: what they leave, that a written file repeats them to the bit, and how they end."""
 
 import json
+import os
 import tomllib
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import xarray
 
 import bismut as bm
+from bismut.cli.runs.model import from_file
 from bismut.cli.runs.prepare import prepare
 from bismut.cli.runs.toml import read
 from bismut.errors import BismutError
@@ -257,3 +259,14 @@ def test_three_positions_are_not_taken_for_a_rotation():
     assert found["final-sphere"].draw.args[0].keywords["turns"].name == "q1"
     with pytest.raises(BismutError, match="no rotations"):
         prepare({"system": {"name": "oscillator"}, "observe": {"a": {"of": "orientation"}}}, {})
+
+
+def test_a_model_is_read_as_it_is_written_now(tmp_path):
+    """Also when its text changes within the second and the length by which Python knows bytecode, and nothing is written beside it."""
+    model, steps = tmp_path / "model.py", []
+    for step in ("0.01", "0.02"):
+        model.write_text(f"import bismut as bm\nsystem = bm.mechanical(bm.Circle())\nstart = lambda scheme: None\nstep = {step}\n")
+        os.utime(model, (1e9, 1e9))
+        steps.append(from_file(f"{model}:system").entry.step)
+    assert steps == [0.01, 0.02]
+    assert list(tmp_path.iterdir()) == [model]

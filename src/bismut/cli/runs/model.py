@@ -15,9 +15,10 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from bismut.actions import VariationalEuler
@@ -54,9 +55,17 @@ def from_file(place: str) -> Model:
     return Model(_entry(place, getattr(module, name), module), _observables(path, module), path.read_text(encoding="utf-8"))
 
 
+class _AsWritten(SourceFileLoader):
+    """The text that is there now. Bytecode that Python keeps may belong to another text of the same second and length."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _run(path: Path) -> ModuleType:
     # Under a name that no module has, known to those who ask for the module of a class (dataclasses do), and with the files beside it in reach.
-    spec = spec_from_file_location(f"bismut_model_{path.stem}", path)
+    name = f"bismut_model_{path.stem}"
+    spec = spec_from_file_location(name, path, loader=_AsWritten(name, str(path.absolute())))
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)
