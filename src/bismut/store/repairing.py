@@ -128,7 +128,7 @@ def _texts(stored: StoredRun, names: Iterable[str]) -> dict[str, str]:
 
 def _compute(run: Run, request: Request, jobs: list[Job], executor: Executor) -> None:
     journal, work, left = RunJournal(request, run), Work(request, keeps=False, ends=request.keep_final), len(jobs)
-    with Stop() as stop, closing(executor.each(work, iter(jobs), Line(lambda: stop.asked))) as found, stop.on_error():  # type: ignore[type-var]
+    with Stop() as stop, closing(executor.each(work, iter(sorted(jobs)), Line(lambda: stop.asked))) as found, stop.on_error():  # type: ignore[type-var]
         for job, result in found:
             if isinstance(result, Failed):
                 raise BlockError(f"Block {job.block} of variant {job.variant} could not be recomputed:\n{result.why}")
