@@ -24,16 +24,12 @@ settings.register_profile("laws", derandomize=True, deadline=None, max_examples=
 settings.load_profile("laws")
 
 
-# Jaxprs are many small objects that stay: looking through all of them again and again for cycles took a tenth of the time.
+# Jaxprs are many small objects that stay: looking through all of them again and again for cycles took a tenth of the time. So what is there after a
+# module is not looked at any more, neither on the way nor by pytest, which at the end looks five times.
 gc.freeze()
 gc.set_threshold(100_000, 50, 100)
 
 _MUCH = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4  # bytes of a process beyond which compiled programs are forgotten
-
-
-def pytest_sessionfinish():
-    """At the end pytest looks five times through all that is left, in case something that nobody holds complains when it goes."""
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -43,5 +39,7 @@ def bounded_memory():
     pages = Path("/proc/self/statm")
     if pages.exists() and int(pages.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") > _MUCH:
         jax.clear_caches()
+        gc.unfreeze()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # without it the process stays as large, and the next module would forget everything again
+    gc.freeze()
