@@ -125,13 +125,12 @@ def ready(
     scheme, start, step = problem(name, count)
     observe = {"temperature": bm.temperature} if scheme.system.has_lagrangian else {}
     observe |= {word: OBSERVERS[word](last_momentum) for word in observers}
-    temperature = []
+    results = []
 
     def simulate(steps: int) -> float:
         settings = {"step": step, "steps": steps, "trajectories": trajectories, "every": max(steps // 4, 1), "seed": 1}
-        result = bm.simulate(scheme, start, observe=observe, mode=mode, progress=False, **settings)
-        assert result.outcome.ok
-        temperature.append(float(result.temperature.mean[-1]))
+        results[:] = [bm.simulate(scheme, start, observe=observe, mode=mode, progress=False, **settings)]
+        assert results[0].outcome.ok
         return float(trajectories) * steps * max(count, 1)
 
     clock = time.perf_counter()
@@ -139,9 +138,9 @@ def ready(
     first = time.perf_counter() - clock
     simulate(1)
     taken = steps or _enough(simulate, seconds)
-    runs = 10 if steps else 1
+    runs = 50 if steps else 1
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    facts = {"first": first, "memory": memory, "steps": taken, "temperature": temperature[-1]}
+    facts = {"first": first, "memory": memory, "steps": taken, "temperature": float(results[0].temperature.mean[-1])}
     return Ready(timed(lambda: sum(simulate(taken) for _ in range(runs))), facts)
 
 

@@ -74,4 +74,4 @@ def slowly() -> None:
     """Chunks that take their time, with checkpoints between."""
     from bismut.ensembles import block
 
-    block.CADENCE, block.Pace.learn = 0.05, lambda *_: time.sleep(0.02)
+    block.CADENCE, block.Pace.steps, block.Pace.learn = 0.05, lambda *_: 16, lambda *_: time.sleep(0.02)

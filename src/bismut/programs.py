@@ -55,15 +55,30 @@ class Memory:
         return len(self._values)
 
 
-def key(tree: Any) -> Hashable:
+class Key:
+    """A key that is hashed once: some are trees of hundreds of tuples, and are asked for several times a run."""
+
+    __slots__ = ("_hash", "value")
+
+    def __init__(self, value: Hashable):
+        self.value, self._hash = value, hash(value)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Key) and self._hash == other._hash and self.value == other.value)
+
+
+def key(tree: Any) -> Key:
     """Equal for trees whose functions are the same and whose arrays have the same shapes and types."""
     shapes = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype) if eqx.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct) else leaf, tree)
     found = key_of(shapes)
     if can_compare(found):
-        return found
+        return Key(found)
     # Something cannot be looked into: what holds it is compared as Python does.
     leaves, structure = jax.tree.flatten(shapes)
-    return structure, tuple(map(key_of, leaves))
+    return Key((structure, tuple(map(key_of, leaves))))
 
 
 def split(tree: Any) -> tuple[tuple, Callable[[Any], Any]]:

@@ -96,12 +96,11 @@ class _Walk:
 
     def _inside(self, thing: Any) -> Hashable:
         kind = type(thing)
-        for known, look in _LOOKS:
-            if kind is known:
-                return look(self, thing)
-        if isinstance(thing, type):
+        if kind in _LOOKS:
+            return _LOOKS[kind](self, thing)
+        if issubclass(kind, type):
             return self._class(thing)
-        if isinstance(thing, types.ModuleType):
+        if issubclass(kind, types.ModuleType):
             raise _Opaque  # it is passed on, and what will be read from it is not known
         return self._instance(thing)
 
@@ -146,7 +145,8 @@ class _Walk:
         return type(things).__name__, frozenset(self.key(thing) for thing in things)
 
     def _mapping(self, mapping: Any) -> Hashable:
-        return type(mapping).__name__, tuple((self.key(name), self.key(value)) for name, value in mapping.items())
+        # A name stands for itself: every other key is a tuple.
+        return type(mapping).__name__, tuple((name if type(name) is str else self.key(name), self.key(value)) for name, value in mapping.items())
 
     def _method(self, method: Any) -> Hashable:
         return "method", self.key(method.__func__), self.key(method.__self__)
@@ -180,8 +180,9 @@ class _Walk:
     def _instance(self, thing: Any) -> Hashable:
         """An object written in Python is its class and its attributes."""
         kind = type(thing)
-        plain = kind.__reduce__ is object.__reduce__ and kind.__reduce_ex__ is object.__reduce_ex__ and kind.__getstate__ is object.__getstate__
-        if not plain:
+        if _open(kind):
+            return "instance", self.key(kind), self.key(object.__getattribute__(thing, "__dict__"))
+        if not _pickles_as_usual(kind):
             raise _Opaque
         try:
             _, made_from, state, items, pairs = thing.__reduce_ex__(4)
@@ -192,23 +193,43 @@ class _Walk:
         return "instance", self.key(kind), self.key(made_from), self.key(state)
 
 
-_LOOKS: tuple[tuple[type, Callable[[_Walk, Any], Hashable]], ...] = (
-    (types.FunctionType, _Walk._function),
-    (types.MethodType, _Walk._method),
-    (functools.partial, _Walk._partial),
-    (types.BuiltinFunctionType, _Walk._builtin),
-    (tuple, _Walk._items),
-    (list, _Walk._items),
-    (dict, _Walk._mapping),
-    (types.MappingProxyType, _Walk._mapping),
-    (set, _Walk._set),
-    (frozenset, _Walk._set),
-    (property, _Walk._property),
-    (staticmethod, _Walk._wrapper),
-    (classmethod, _Walk._wrapper),
-)
+@functools.lru_cache(maxsize=1024)
+def _open(kind: type) -> bool:
+    """Whether objects of a class are their attributes and nothing else, which Python tells of a blank one."""
+    own = any(vars(base).get("__slots__") for base in kind.__mro__) or any(hasattr(kind, name) for name in _AT_WORK)
+    if own or not kind.__dictoffset__ or not _pickles_as_usual(kind):
+        return False
+    try:
+        _, made_from, _, items, pairs = object.__new__(kind).__reduce_ex__(4)
+    except TypeError:
+        return False
+    return made_from == (kind,) and items is None and pairs is None
 
-_ATOMS = (str, bytes, int, bool, type(None), type(Ellipsis), type(NotImplemented), range)
+
+_AT_WORK = ("__getnewargs__", "__getnewargs_ex__", "__del__")
+
+
+def _pickles_as_usual(kind: type) -> bool:
+    return kind.__reduce__ is object.__reduce__ and kind.__reduce_ex__ is object.__reduce_ex__ and kind.__getstate__ is object.__getstate__
+
+
+_LOOKS: dict[type, Callable[[_Walk, Any], Hashable]] = {
+    types.FunctionType: _Walk._function,
+    types.MethodType: _Walk._method,
+    functools.partial: _Walk._partial,
+    types.BuiltinFunctionType: _Walk._builtin,
+    tuple: _Walk._items,
+    list: _Walk._items,
+    dict: _Walk._mapping,
+    types.MappingProxyType: _Walk._mapping,
+    set: _Walk._set,
+    frozenset: _Walk._set,
+    property: _Walk._property,
+    staticmethod: _Walk._wrapper,
+    classmethod: _Walk._wrapper,
+}
+
+_ATOMS = frozenset({str, bytes, int, bool, type(None), type(Ellipsis), type(NotImplemented), range})
 # A compiled function of JAX remembers what it was traced to, so it is its own identity there as well.
 _SINGLE = (np.ufunc, type(np.sum), type(jax.jit(abs)), Primitive, types.MethodDescriptorType, types.WrapperDescriptorType, enum.Enum, Tracer)
 
@@ -218,23 +239,30 @@ def _simple(thing: Any) -> Hashable:
     kind = type(thing)
     if kind in _ATOMS:
         return kind.__name__, thing
-    if kind is tuple and all(type(part) in _ATOMS for part in thing):
-        return "tuple", tuple((type(part).__name__, part) for part in thing)  # a shape, whether or not two arrays share it
+    look = _simple_look(kind)
+    return None if look is None else look(thing)
+
+
+@functools.lru_cache(maxsize=1024)
+def _simple_look(kind: type) -> Callable[[Any], Hashable] | None:
+    """How things of a kind are looked at that may hold nothing else. Asked of their type: an object of equinox takes 2 µs to tell what it is."""
+    if kind is tuple:  # a shape, whether or not two arrays share it
+        return lambda thing: ("tuple", tuple((type(x).__name__, x) for x in thing)) if all(type(x) in _ATOMS for x in thing) else None
     if kind is float:
-        return "float", thing.hex()
+        return lambda thing: ("float", thing.hex())
     if kind is complex:
-        return "complex", thing.real.hex(), thing.imag.hex()
-    if isinstance(thing, np.dtype):
-        return "dtype", thing
-    if isinstance(thing, _SINGLE) or (isinstance(thing, types.ModuleType) and _settled(thing.__name__)):
-        return "one", Single(thing)
-    if isinstance(thing, type) and _settled(kind.__module__) and _settled(thing.__module__):
-        return "one", Single(thing)
-    if kind is np.ndarray or isinstance(thing, np.generic):
-        return _numpy(np.asarray(thing), kind)
-    if isinstance(thing, jax.Array):
-        return _jax(thing)
-    return None
+        return lambda thing: ("complex", thing.real.hex(), thing.imag.hex())
+    if issubclass(kind, np.dtype):
+        return lambda thing: ("dtype", thing)
+    if issubclass(kind, _SINGLE):
+        return lambda thing: ("one", Single(thing))
+    if issubclass(kind, types.ModuleType):
+        return lambda thing: ("one", Single(thing)) if _settled(thing.__name__) else None
+    if issubclass(kind, type) and _settled(kind.__module__):
+        return lambda thing: ("one", Single(thing)) if _settled(thing.__module__) else None
+    if kind is np.ndarray or issubclass(kind, np.generic):
+        return lambda thing: _numpy(np.asarray(thing), kind)
+    return _jax if issubclass(kind, jax.Array) else None
 
 
 def _numpy(array: np.ndarray, kind: type) -> Hashable:

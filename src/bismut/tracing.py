@@ -1,11 +1,13 @@
 """Whether numbers are known: under jit, vmap and grad they are not, and what can only be judged by numbers is left to those who ran it before."""
 
+import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
 import jax
 from jax.core import Tracer
+from jax.extend.core import get_opaque_trace_state
 
 from bismut.programs import Memory, key
 
@@ -15,6 +17,23 @@ Answer = TypeVar("Answer")
 def traced(*trees) -> bool:
     """Whether any array of the trees is one that JAX traces."""
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
+
+
+def _state_of_a_new_thread() -> Any:
+    """The state in which nothing is traced; this thread may be tracing while bismut is imported."""
+    states: list[Any] = []
+    thread = threading.Thread(target=lambda: states.append(get_opaque_trace_state()))
+    thread.start()
+    thread.join()
+    return states[0]
+
+
+_PLAIN = _state_of_a_new_thread()
+
+
+def nothing_traced() -> bool:
+    """Whether no transformation is under way here: every array that is made is then one with numbers."""
+    return get_opaque_trace_state() == _PLAIN
 
 
 _ANSWERS = Memory(256)

@@ -16,12 +16,13 @@ RUN = {"step": 0.05, "steps": 90, "seed": 2, "every": 20, "observe": {"x": X, "k
 def interrupted(monkeypatch, after: int, **settings) -> bm.Result:
     """A run that is asked to stop when so many chunks of sixteen steps are done."""
     chunks = []
-    monkeypatch.setattr(block.Pace, "learn", lambda self, steps, seconds: chunks.append(steps))
+    monkeypatch.setattr(block.Pace, "steps", lambda self, trajectories: 16)
+    monkeypatch.setattr(block.Pace, "learn", lambda self, steps, trajectories, seconds: chunks.append(steps))
     monkeypatch.setattr(run, "Threads", lambda: Threads(1))
     original = block.Control
 
-    def listening(stopped, note):
-        return original(lambda: len(chunks) >= after, note)
+    def listening(stopped, *others):
+        return original(lambda: len(chunks) >= after, *others)
 
     monkeypatch.setattr(working, "Control", listening)
     monkeypatch.setattr(run.Stop, "asked", property(lambda self: len(chunks) >= after, lambda self, value: None), raising=False)

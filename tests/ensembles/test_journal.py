@@ -93,7 +93,7 @@ class Failing(Memory):
 @pytest.fixture
 def chunks(monkeypatch):
     """Chunks of sixteen steps with a checkpoint at the end of each."""
-    monkeypatch.setattr(block.Pace, "learn", lambda self, steps, seconds: None)
+    monkeypatch.setattr(block.Pace, "steps", lambda self, trajectories: 16)
     monkeypatch.setattr(block, "CADENCE", -1.0)
 
 

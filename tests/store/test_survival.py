@@ -47,7 +47,7 @@ def same(a: Path, b: Path) -> None:
 @pytest.fixture
 def chunks(monkeypatch):
     """Chunks of sixteen steps with a checkpoint at the end of each."""
-    monkeypatch.setattr(block.Pace, "learn", lambda self, steps, seconds: None)
+    monkeypatch.setattr(block.Pace, "steps", lambda self, trajectories: 16)
     monkeypatch.setattr(block, "CADENCE", -1.0)
 
 
@@ -149,7 +149,7 @@ def test_kill_9_of_the_command_line(tmp_path):
 def test_a_stopped_run_goes_on(tmp_path, chunks, monkeypatch, whole):
     """A limit of time ends a run at a chunk, with a code of its own; again and again until it is complete."""
     seen, real = [], time.monotonic
-    monkeypatch.setattr(block.Pace, "learn", lambda self, steps, seconds: seen.append(steps))
+    monkeypatch.setattr(block.Pace, "learn", lambda self, steps, trajectories, seconds: seen.append(steps))
     monkeypatch.setattr("bismut.ensembles.stopping.time.monotonic", lambda: real() + (1e6 if len(seen) >= 3 else 0))
     folder, words, stops = tmp_path / "a", (*RUN, "--out", tmp_path / "a"), 0
     while True:
@@ -289,7 +289,7 @@ def test_what_is_left_of_an_interrupted_run_is_mended(tmp_path, chunks, monkeypa
     """Of a run that is not complete, damaged blocks are computed and no others; a damaged checkpoint is given up."""
     folder, seen, real = tmp_path / "a", [], time.monotonic
     monkeypatch.setattr("bismut.executors.threads.cores", lambda: 1)  # five chunks of the first block, then four of the second
-    monkeypatch.setattr(block.Pace, "learn", lambda self, steps, seconds: seen.append(steps))
+    monkeypatch.setattr(block.Pace, "learn", lambda self, steps, trajectories, seconds: seen.append(steps))
     monkeypatch.setattr("bismut.ensembles.stopping.time.monotonic", lambda: real() + (1e6 if len(seen) >= 9 else 0))
     bismut(*RUN, "--out", folder, "--max-time", "1h", code=75)
     monkeypatch.setattr("bismut.ensembles.stopping.time.monotonic", real)

@@ -13,11 +13,12 @@ MODES = ("auto", "native", "xla")
 
 
 class Choice(NamedTuple):
-    """An engine, why it was chosen, and how many trajectories it advances side by side at least."""
+    """An engine, why it was chosen, how many trajectories it advances side by side at least, and how many operations a step has, if it knows."""
 
     engine: Engine
     why: str
     together: int = 1
+    operations: int | None = None
 
 
 def choose(mode: str, task: Task, longest: int | None = None) -> Choice:

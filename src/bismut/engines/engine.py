@@ -82,20 +82,26 @@ class Program(Protocol):
     may share a program."""
 
     def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
-        """Trajectories, by their numbers, at states with a leading axis; nobody watches yet."""
+        """Trajectories, by their numbers, at states with a leading axis, of length 1 if all begin alike; nobody watches yet."""
         ...
 
     def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
         """The batch with its watches begun, now."""
         ...
 
-    def look(self, course: Course, numbers: Any, batch: Batch, due: tuple[bool, ...]) -> tuple[Batch, list]:
-        """One look, now, by those that are due: rows as for `advance`."""
-        ...
-
-    def advance(self, course: Course, numbers: Any, batch: Batch, ticks: int, stride: int, every: tuple[int, ...], passed: int) -> tuple[Batch, list]:
+    def advance(
+        self,
+        course: Course,
+        numbers: Any,
+        batch: Batch,
+        ticks: int,
+        stride: int,
+        every: tuple[int, ...],
+        passed: int,
+        first: tuple[bool, ...] = (),
+    ) -> tuple[Batch, list]:
         """`ticks` times `stride` steps. After each stride watch i looks if the steps since the watch began, `passed` before the call, are a multiple
-        of every[i] (0: never). Rows of watch i: a tree of arrays (looks, n, ...)."""
+        of every[i] (0: never); before the first step those look that `first` names. Rows of watch i: a tree of arrays (looks, n, ...)."""
         ...
 
     def states(self, batch: Batch) -> Any:

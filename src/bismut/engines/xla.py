@@ -139,7 +139,7 @@ class Compiled:
         pieces = []
         for first in range(0, len(trajectories), self.width):
             part = slice(first, first + self.width)
-            few = jax.tree.map(lambda leaf, part=part: self._padded(np.asarray(leaf)[part]), states)
+            few = jax.tree.map(lambda leaf, part=part: self._padded(leaf if len(leaf) == 1 else np.asarray(leaf)[part]), states)
             carry, memory = self._call(self._start, numbers, *self._clock(course), _counter(step), few)
             index = self._padded(trajectories[part])
             pieces.append(Piece(len(trajectories[part]), _counter(index), carry, memory, np.full(self.width, -1, np.int32)))
@@ -150,10 +150,28 @@ class Compiled:
         each = tuple(piece._replace(memory=restart(piece)) for piece in batch.carry.each)
         return self._batch(batch.trajectories, batch.step, batch.carry._replace(each=each), True)
 
-    def look(self, course: Course, numbers: Any, batch: Batch, due: tuple[bool, ...]) -> tuple[Batch, list]:
-        return self.advance(course, numbers, batch, 1, 0, tuple(map(int, due)), 0)
+    def advance(
+        self,
+        course: Course,
+        numbers: Any,
+        batch: Batch,
+        ticks: int,
+        stride: int,
+        every: tuple[int, ...],
+        passed: int,
+        first: tuple[bool, ...] = (),
+    ) -> tuple[Batch, list]:
+        """A look before the first step is a tick without steps."""
+        seen: list = []
+        if any(first):
+            batch, rows = self._ticks(course, numbers, batch, 1, 0, tuple(map(int, first)), 0)
+            seen.append(rows)
+        if ticks or not seen:
+            batch, rows = self._ticks(course, numbers, batch, ticks, stride, every, passed)
+            seen.append(rows)
+        return batch, [_following(rows) for rows in zip(*seen, strict=True)]
 
-    def advance(self, course: Course, numbers: Any, batch: Batch, ticks: int, stride: int, every: tuple[int, ...], passed: int) -> tuple[Batch, list]:
+    def _ticks(self, course: Course, numbers: Any, batch: Batch, ticks: int, stride: int, every: tuple[int, ...], passed: int) -> tuple[Batch, list]:
         each, found = [], []
         for before in batch.carry.each:
             piece, rows = self._piece(course, numbers, batch.step, batch.step - batch.carry.first, before, ticks, stride, every, passed)
@@ -226,6 +244,12 @@ class Compiled:
 
             self._looks = min([self._room(row(watch)) for watch in watches], default=_ROWS)
         return self._looks
+
+
+def _following(parts: tuple) -> Any:
+    """Rows of one watch that follow each other; () if there are none."""
+    there = [rows for rows in parts if jax.tree.leaves(rows)]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *there) if there else ()
 
 
 def _counter(index) -> tuple[np.ndarray, np.ndarray]:

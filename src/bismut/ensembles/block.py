@@ -16,20 +16,19 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from bismut.engines.engine import Batch, Course
+from bismut.engines.engine import Batch
 from bismut.ensembles.checkpoint import Checkpoint, frozen, thawed
 from bismut.ensembles.checks import many_starts
-from bismut.ensembles.desk import Desk, portion_of
+from bismut.ensembles.desk import Desk
 from bismut.ensembles.failing import residuals
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Ended
 from bismut.ensembles.outcome import Failure
+from bismut.ensembles.pace import Pace
 from bismut.ensembles.request import Request
-from bismut.ensembles.task import bytes_of
 from bismut.errors import StoreError
 from bismut.mechanics import Maxwell, State
 
-PAUSE = 0.3  # seconds of work aimed at between two returns
 CADENCE = 30.0  # seconds of work between two checkpoints of a block
 
 
@@ -45,17 +44,6 @@ class BlockResult(NamedTuple):
     end: Checkpoint | None = None
 
 
-class Pace:
-    """How many steps of a block make a chunk, learned from chunks before; shared by all blocks of a run."""
-
-    def __init__(self):
-        self.steps = 16
-
-    def learn(self, steps: int, seconds: float) -> None:
-        wanted = steps * PAUSE / max(seconds, 1e-6)
-        self.steps = int(max(16, min(2**24, wanted, 16 * max(steps, self.steps))))
-
-
 class Control:
     """What a block hears from outside, and tells: whether to stop, how fast it goes, and what is done.
 
@@ -63,8 +51,8 @@ class Control:
     ends   whether a block that ends says where it would go on
     """
 
-    def __init__(self, stopped: Callable[[], bool] = lambda: False, note: Callable[..., None] = lambda *_: None):
-        self.stopped, self.note, self.pace = stopped, note, Pace()
+    def __init__(self, stopped: Callable[[], bool] = lambda: False, note: Callable[..., None] = lambda *_: None, pace: Pace | None = None):
+        self.stopped, self.note, self.pace = stopped, note, pace or Pace()
         self.keep: Callable[[int, int, Checkpoint], None] | None = None
         self.ends = False
 
@@ -91,20 +79,18 @@ class _Walk:
         self.place, self.kept = (variant, block), time.monotonic()
         self.first = request.done + request.burn_in  # the step at which the watch begins
         self.start, self.trajectories, self.offset = request.starts[variant], request.numbers(block), block * request.size
-        self.course = Course(request.step, request.t0, self.setting.path.phase)
-        self.program, self.numbers = request.program, request.shared[variant]
+        self.program, self.course, self.numbers = request.program, request.courses[variant], request.shared[variant]
         self.failures: list[Failure] = []
         self.watchers = [watcher for _, watcher in self.setting.watchers]
         wanted = [watcher.wants(self.trajectories) for watcher in self.watchers]
         self.every = tuple(request.stride(watcher) if want else 0 for watcher, want in zip(self.watchers, wanted, strict=True))
-        portions = [portion_of(bytes_of(row) * request.size) for row in request.chosen.rows]
-        self.desks = [Desk(watcher, self.trajectories, portion) for watcher, portion in zip(self.watchers, portions, strict=True)]
+        self.desks = [Desk(watcher, self.trajectories, portion) for watcher, portion in zip(self.watchers, request.portions, strict=True)]
+        self.starters = tuple(bool(every) and watcher.sees_start for watcher, every in zip(self.watchers, self.every, strict=True))
         looking = [every for every in self.every if every]
         self.tick = reduce(gcd, looking, 0) or request.every
         # No call gives more rows than a portion.
-        self.most = min(
-            [p * e // self.tick for p, e, r in zip(portions, self.every, request.chosen.rows, strict=True) if e and bytes_of(r)], default=2**30
-        )
+        recording = zip(request.portions, self.every, request.chosen.rows, strict=True)
+        self.most = min([p * e // self.tick for p, e, row in recording if e and jax.tree.leaves(row)], default=2**30)
 
     def run(self, begun: Checkpoint | None = None) -> BlockResult | None:
         request, batch = self.request, self.begin()
@@ -115,26 +101,19 @@ class _Walk:
             batch, done = self._go(batch, done, request.burn_in, watched=False)
             if done < request.burn_in or (not done and self.control.stopped()):
                 return None
-            batch, done = self._watch(batch), 0
+            batch, done = self.program.watch(self.course, self.numbers, batch), 0
         batch, done = self._go(batch, done, request.steps, watched=True)
         end = self._frozen(batch, done, watched=True) if self.control.ends and done == request.steps else None
         late = tuple(bool(every) and watcher.records and done % every != 0 for watcher, every in zip(self.watchers, self.every, strict=True))
         if any(late):
-            batch = self._look(batch, late, done)
+            batch, rows = self.program.advance(self.course, self.numbers, batch, 0, 0, (0,) * len(late), done, late)
+            self._take(batch, rows, [range(done, done + one) for one in late])
         return self._result(batch, done, end)
 
     def begin(self) -> Batch:
         states = self._starts()
         self.gone = _not_finite(states) if self.request.done else np.zeros(len(self.trajectories), bool)
         return self.program.begin(self.course, self.numbers, self.trajectories, states, self.request.done)
-
-    def _watch(self, batch: Batch) -> Batch:
-        batch = self.program.watch(self.course, self.numbers, batch)
-        due = tuple(bool(every) and watcher.sees_start for watcher, every in zip(self.watchers, self.every, strict=True))
-        batch = self._look(batch, due, 0)
-        for desk in self.desks:
-            desk.clear()  # the start by itself, so that calls give whole portions, which need no copy
-        return batch
 
     def thawed(self, begun: Batch, point: Checkpoint) -> Batch:
         """The batch of a checkpoint; `begun` is one at the beginning."""
@@ -153,6 +132,8 @@ class _Walk:
 
     def _starts(self) -> State:
         """The states at which the trajectories begin; random ones are drawn for a whole block, so that the last one compiles nothing again."""
+        if (one := self.request.alike[self.place[0]]) is not None:
+            return one
         places = self.offset + np.arange(len(self.trajectories))
         if not isinstance(self.start, Maxwell):
             return many_starts(self.start, self.setting.path, self.trajectories, self.request.batch, places)
@@ -162,18 +143,20 @@ class _Walk:
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(self.trajectories)], drawn)
 
     def _go(self, batch: Batch, done: int, steps: int, watched: bool) -> tuple[Batch, int]:
-        nobody, stopped = (0,) * len(self.every), bool(done) and self.control.stopped()
+        nobody, stopped = tuple(0 for _ in self.every), bool(done) and self.control.stopped()
         while done < steps and not stopped:
             ticks, stride = self._cut(done, steps, watched)
             every = self.every if watched and (done + stride) % self.tick == 0 else nobody
+            first = self.starters if watched and not done else ()
             clock = time.perf_counter()
             before = batch
-            batch, rows = self.program.advance(self.course, self.numbers, before, ticks, stride, every, done)
+            batch, rows = self.program.advance(self.course, self.numbers, before, ticks, stride, every, done, first)
             after = done + ticks * stride
-            self._take(batch, rows, [range((done // e + 1) * e, after + 1, e) if e else range(0) for e in every])
-            self._note_failures(before, batch)
+            self._take(batch, rows, [_looks(done, after, e, bool(first) and first[i]) for i, e in enumerate(every)])
+            if batch.failed.max() >= 0:
+                self._note_failures(before, batch)
             done = after
-            self.control.pace.learn(ticks * stride, time.perf_counter() - clock)
+            self.control.pace.learn(ticks * stride, len(self.trajectories), time.perf_counter() - clock)
             self.control.note(ticks * stride, len(self.trajectories), self._newest() if watched else None)
             stopped = self.control.stopped()  # asked once: whoever is stopped is kept
             if self.control.keep is not None and done < steps and (stopped or time.monotonic() - self.kept > CADENCE):
@@ -183,21 +166,16 @@ class _Walk:
 
     def _cut(self, done: int, steps: int, watched: bool) -> tuple[int, int]:
         """How the next chunk is cut: so many times so many steps."""
-        tick, left, budget = self.tick, steps - done, self.control.pace.steps
+        tick, left, budget = self.tick, steps - done, self.control.pace.steps(len(self.trajectories))
         if not watched:
             return 1, min(budget, left)
         if done % tick or tick > min(left, budget):
             return 1, min(tick - done % tick, left, budget)
-        # Up to the end of a portion: one that comes whole needs no copy.
-        return max(1, min(budget // tick, left // tick, self.most - done // tick % self.most)), tick
-
-    def _look(self, batch: Batch, due: tuple[bool, ...], done: int) -> Batch:
-        batch, rows = self.program.look(self.course, self.numbers, batch, due)
-        self._take(batch, rows, [range(done, done + 1) if one else range(0) for one in due])
-        return batch
+        # Up to the end of a portion, which begins with a look at the start: one that comes whole needs no copy.
+        return max(1, min(budget // tick, left // tick, self.most - (done // tick + 1) % self.most)), tick
 
     def _take(self, batch: Batch, rows: list, steps: list[range]) -> None:
-        lost = (batch.failed >= 0).any() or self.gone.any()
+        lost = batch.failed.max() >= 0 or self.gone.any()
         relative = self._failed(batch) - self.first if lost else None
         for desk, row, when in zip(self.desks, rows, steps, strict=True):
             if len(when):
@@ -248,6 +226,12 @@ class _Walk:
 
 
 _NEVER = np.int64(2**62)
+
+
+def _looks(done: int, after: int, every: int, first: bool) -> range:
+    """The steps after which somebody looks, in a call from one step to another; with `first` also before it."""
+    start = done if first else (done // every + 1) * every if every else after + 1
+    return range(start, after + 1, every) if every else range(start, min(start, after) + 1)
 
 
 def _not_finite(states: State) -> np.ndarray:

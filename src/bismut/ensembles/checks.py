@@ -134,8 +134,9 @@ def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
         raise ShapeError("start.q and start.p have different leading axes. Make the start with scheme.start(...).")
     dtype = scheme.system.dtype
     for leaf in jax.tree.leaves(start):
-        if jnp.asarray(leaf).dtype != dtype:
-            raise ShapeError(f"start is {jnp.asarray(leaf).dtype}, but the system works in {dtype}. scheme.start(...) gives the right one.")
+        kind = leaf.dtype if isinstance(leaf, np.ndarray | jax.Array) else jnp.asarray(leaf).dtype
+        if kind != dtype:
+            raise ShapeError(f"start is {kind}, but the system works in {dtype}. scheme.start(...) gives the right one.")
     if not scheme.system.separable and scheme.system.has_lagrangian:
         _check_regular(scheme, start, batch)
     if scheme.system.constraints:

@@ -26,7 +26,9 @@ def gather(values, counted: np.ndarray | None = None, axis: int = 0) -> Moments:
     """The moments along an axis of those values that are counted; `counted` has the axes of the values up to this one."""
     values = np.asarray(values, float)
     # Trajectories last and close together: a row is summed in pairs, the same way whatever is beside it.
-    values = np.ascontiguousarray(np.moveaxis(values, axis, -1))
+    values = values.transpose(*range(axis), *range(axis + 1, values.ndim), axis)
+    if values.strides[-1] != values.itemsize:
+        values = np.ascontiguousarray(values)
     with np.errstate(over="ignore", invalid="ignore"):  # of a trajectory about to fail; infinity says so
         return _whole(values) if counted is None or counted.all() else _some(values, counted, axis)
 
@@ -41,10 +43,11 @@ def _some(values: np.ndarray, counted: np.ndarray, axis: int) -> Moments:
 
 
 def _whole(values: np.ndarray) -> Moments:
-    mean = values.mean(-1)
+    n = values.shape[-1]
+    mean = values.sum(-1) / n
     apart = np.subtract(values, mean[..., None], out=scratch(values.shape))
     second = np.einsum("...n,...n->...", apart, apart)
-    return Moments(np.full(mean.shape, values.shape[-1]), mean, second, values.min(-1), values.max(-1))
+    return Moments(np.full(mean.shape, n), mean, second, values.min(-1), values.max(-1))
 
 
 def merge(a: Moments, b: Moments) -> Moments:
@@ -57,7 +60,7 @@ def merge(a: Moments, b: Moments) -> Moments:
 
 def joined(parts: list[Moments]) -> Moments:
     """Moments that follow each other along the first axis."""
-    return Moments(*(np.concatenate(leaves) for leaves in zip(*parts, strict=True)))
+    return parts[0] if len(parts) == 1 else Moments(*(np.concatenate(leaves) for leaves in zip(*parts, strict=True)))
 
 
 class Joint(NamedTuple):

@@ -6,7 +6,7 @@ from typing import Any
 
 from bismut.engines.compiler import check_compiler
 from bismut.ensembles.journal import Journal
-from bismut.ensembles.plan import plan, rehearsed
+from bismut.ensembles.plan import check_memory, plan, rehearsed
 from bismut.ensembles.request import Request
 from bismut.ensembles.run import carry_out
 from bismut.errors import DomainError
@@ -27,8 +27,7 @@ def perform(
     check_compiler()
     if executor is not None and not isinstance(executor, Executor):
         raise DomainError(f"executor must be Threads(n), Processes(n) or Dask(cluster), got {executor!r}.")
-    needed = plan(asked)
-    needed.check()
+    check_memory(asked)
     if dry_run:
-        return rehearsed(asked, needed)
+        return rehearsed(asked, plan(asked))
     return carry_out(asked, progress=progress, executor=executor, journal=journal, blocks=blocks, deadline=deadline)

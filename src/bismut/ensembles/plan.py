@@ -1,14 +1,14 @@
 """What a run will take, before it starts."""
 
+import contextlib
 import os
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 
 from bismut.ensembles.block import run_block
 from bismut.ensembles.desk import PORTION
 from bismut.ensembles.disk import disk_of
-from bismut.ensembles.observers.records import record_steps
 from bismut.ensembles.request import Request
 from bismut.ensembles.task import bytes_of
 from bismut.errors import DomainError
@@ -16,6 +16,7 @@ from bismut.executors import cores
 from bismut.showing import text
 
 _SHARE = 0.8  # of the memory that is free, which a run may fill
+_LITTLE = 2**26  # bytes that nobody looks for
 _REHEARSAL = 0.2  # seconds of measuring
 
 
@@ -40,15 +41,6 @@ class Plan:
     def path_steps(self) -> int:
         return self.trajectories * self.steps * self.values
 
-    def check(self) -> None:
-        """Refuse a run that does not fit into memory."""
-        free = available_memory()
-        if free is not None and self.memory > _SHARE * free:
-            raise DomainError(
-                f"This run needs about {_size(self.memory)} of memory, but {_size(free)} are free. Use fewer trajectories or values at once, "
-                "a longer stride (every=), fewer bins or lags, or keep_final=False if the last states are not needed."
-            )
-
     def __repr__(self):
         swept = f" × {self.values} values" if self.values > 1 else ""
         lines = [
@@ -69,28 +61,51 @@ class Plan:
 
 def plan(request: Request) -> Plan:
     """What a request would take, found without running: from the shapes of what is kept."""
-    found, size = request.chosen, request.size
-    workers = min(cores(), request.blocks * request.variants)
-    state, remembered = bytes_of(request.example), sum(bytes_of(memory) for memory in found.memory)
-    portion = sum(min(PORTION, bytes_of(row) * size * (request.steps + 1)) for row in found.rows)
-    working = workers * (size * (12 * state + 40 * request.scheme.channels + 3 * remembered) + 3 * portion)
-    looks = [len(record_steps(request.steps, request.stride(watcher))) for _, watcher in request.watchers]
-    reported = lambda n: sum(w.held(row, k, n) for (_, w), row, k in zip(request.watchers, found.rows, looks, strict=True))
-    kept = request.trajectories * request.variants * state if request.keep_final else 0
-    # Summaries: of blocks that run or wait to be merged, and of every variant; twice where they are merged or become a result.
-    summaries = 3 * workers * reported(size) + 2 * request.variants * reported(request.trajectories)
     return Plan(
         request.trajectories,
         request.steps + request.burn_in,
         request.variants,
-        size,
+        request.size,
         request.blocks,
-        workers,
-        found.engine.name,
-        working + 2 * kept + summaries,
-        disk_of(request, reported),
-        found.why,
+        _workers(request),
+        request.chosen.engine.name,
+        memory_of(request),
+        disk_of(request, partial(_reported, request)),
+        request.chosen.why,
     )
+
+
+def check_memory(request: Request) -> None:
+    """Refuse a run that does not fit into memory."""
+    needed = memory_of(request)
+    free = available_memory() if needed > _LITTLE else None
+    if free is not None and needed > _SHARE * free:
+        raise DomainError(
+            f"This run needs about {_size(needed)} of memory, but {_size(free)} are free. Use fewer trajectories or values at once, "
+            "a longer stride (every=), fewer bins or lags, or keep_final=False if the last states are not needed."
+        )
+
+
+def memory_of(request: Request) -> int:
+    """Bytes that a run takes at the most."""
+    found, size, workers = request.chosen, request.size, _workers(request)
+    state, remembered = bytes_of(request.example), sum(bytes_of(memory) for memory in found.memory)
+    portion = sum(min(PORTION, bytes_of(row) * size * (request.steps + 1)) for row in found.rows)
+    working = workers * (size * (12 * state + 40 * request.scheme.channels + 3 * remembered) + 3 * portion)
+    kept = request.trajectories * request.variants * state if request.keep_final else 0
+    # Summaries: of blocks that run or wait to be merged, and of every variant; twice where they are merged or become a result.
+    summaries = 3 * workers * _reported(request, size) + 2 * request.variants * _reported(request, request.trajectories)
+    return working + 2 * kept + summaries
+
+
+def _workers(request: Request) -> int:
+    return min(cores(), request.blocks * request.variants)
+
+
+def _reported(request: Request, trajectories: int) -> int:
+    """Bytes of the summaries of so many trajectories."""
+    looks = lambda watcher: -(-request.steps // request.stride(watcher)) + 1
+    return sum(watcher.held(row, looks(watcher), trajectories) for (_, watcher), row in zip(request.watchers, request.chosen.rows, strict=True))
 
 
 def rehearsed(request: Request, plan: Plan) -> Plan:
@@ -111,9 +126,8 @@ def rehearsed(request: Request, plan: Plan) -> Plan:
 
 def available_memory() -> int | None:
     """Bytes that can be had without swapping, where the system says so."""
-    info = Path("/proc/meminfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
+    with contextlib.suppress(OSError), open("/proc/meminfo") as info:
+        for line in info:
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     try:

@@ -14,10 +14,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.extend.core import get_opaque_trace_state
 
 from bismut.engines.choice import MODES
-from bismut.engines.engine import Program
+from bismut.engines.engine import Course, Program
 from bismut.ensembles.checks import (
     check_looks,
     check_scheme,
@@ -30,19 +29,18 @@ from bismut.ensembles.checks import (
     example_of,
     one_of,
 )
+from bismut.ensembles.desk import portion_of
 from bismut.ensembles.observable import Observable, energy
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Setting, Watcher
 from bismut.ensembles.outcome import Failure
 from bismut.ensembles.result import Result
 from bismut.ensembles.sweep import grid, started, variants
-from bismut.ensembles.task import Chosen, chosen, known, numbers_of, program
+from bismut.ensembles.task import Chosen, bytes_of, chosen, known, numbers_of, program
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.mechanics import Maxwell, Scheme, State
 from bismut.noise import Path
-from bismut.tracing import traced
-
-_FEW = 32  # blocks up to which their number is made to fit
+from bismut.tracing import nothing_traced, traced
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +124,22 @@ class Request:
         """What all trajectories share, for each variant."""
         return tuple(numbers_of(setting) for setting in self.settings)
 
+    @cached_property
+    def courses(self) -> tuple[Course, ...]:
+        """Step size, beginning and place among the draws, for each variant."""
+        return tuple(Course(self.step, self.t0, setting.path.phase) for setting in self.settings)
+
+    @cached_property
+    def portions(self) -> tuple[int, ...]:
+        """How many looks of a block are handed to each watcher at a time."""
+        return tuple(portion_of(bytes_of(row) * self.size) for row in self.chosen.rows)
+
+    @cached_property
+    def alike(self) -> tuple[State | None, ...]:
+        """For each variant the one state at which all trajectories begin, as a batch of one; None if they begin apart."""
+        one = lambda start: jax.tree.map(lambda leaf: np.asarray(leaf)[None], start)
+        return tuple(None if self.batch or isinstance(start, Maxwell) else one(start) for start in self.starts)
+
     @property
     def begins(self) -> float:
         """The time at which watching begins."""
@@ -198,7 +212,7 @@ def request(
         watchers = tuple((name, watcher.bound(scheme, name, one)) for name, watcher in watchers)
     settings = tuple(Setting(variant, path, watchers) for variant in schemes)
     found = found or chosen(mode, settings[0], one)
-    size = count(block, "block") if block is not None else _even(trajectories, found.block)
+    size = count(block, "block") if block is not None else found.block(trajectories, burn_in + steps)
     made = Request(
         settings=settings,
         starts=starts,
@@ -224,11 +238,8 @@ def request(
     return made
 
 
-_PLAIN = get_opaque_trace_state()
-
-
 def _check_untraced(*values: Any) -> None:
-    if get_opaque_trace_state() == _PLAIN and not traced(values):
+    if nothing_traced() and not traced(values):
         return
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((values, jnp.zeros(()) + 0))):
         raise BismutError(
@@ -275,11 +286,3 @@ def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajecto
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories}. Give one start, or one for each trajectory.")
     return tuple(started(variant, start) for variant in schemes) if axes else (start,), batch
-
-
-def _even(trajectories: int, most: int) -> int:
-    """A block size of at most `most` that leaves no worker idle at the end: few blocks are made a multiple of four, whatever the number of cores."""
-    blocks = -(-trajectories // most)
-    if 1 < blocks < _FEW:
-        blocks = 4 * -(-blocks // 4)
-    return min(most, -(-trajectories // blocks))

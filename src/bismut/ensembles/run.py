@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -165,7 +165,7 @@ def assembled(request: Request, totals: list, run: list[int], steps: int, final:
         report = each[0] if alone else side_by_side(each, dict(request.axes))
         assert report is not None, "something was complete"
         reports[name] = report.over(population)
-    return Result(times, reports, final, outcome, _provenance(request, run, steps), request, totals)
+    return Result(times, reports, final, outcome, partial(_provenance, request, run, steps), request, totals)
 
 
 def _ending(request: Request, found: list[Variant], steps: int, interrupted: bool, partial: bool, blocks: range) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Hashable
+from math import prod
 from typing import Any, NamedTuple
 
 import jax
@@ -26,13 +27,15 @@ log = logging.getLogger(__name__)
 
 _LARGEST = 2**26  # bytes that the largest array of a block may have under XLA
 _STATES = 2**22  # bytes that the states of a block may have
-BLOCK = 4096  # trajectories advanced together: so many that beginning and ending a block costs little
+BLOCK = 8192  # trajectories of a block at most, so that a large run can be kept and distributed in parts
 _WIDTH = 2048  # of them under XLA, whose loops should fit into the cache
+_FEW = 32  # blocks that a run has if it is long enough, for as many cores
+_WORTH = 2**27  # operations of a block, some 2 ms, below which more blocks are not worth it: beginning and ending one takes a tenth of that
 
 
 class Chosen(NamedTuple):
-    """How a setting is run: by what it is known, the engine and why, the task, the shapes of a watcher's memory and rows, and how many trajectories
-    make a block."""
+    """How a setting is run: by what it is known, the engine and why, the task, the shapes of a watcher's memory and rows, how many trajectories
+    make a block at least and at most, and how many operations a step of one has, if that is known."""
 
     key: Hashable
     engine: Engine
@@ -40,7 +43,22 @@ class Chosen(NamedTuple):
     task: Task
     memory: tuple
     rows: tuple
-    block: int
+    together: int
+    most: int
+    operations: int | None
+
+    def block(self, trajectories: int, steps: int) -> int:
+        """The size of the blocks of a run: up to 32 of them if there is work enough, whatever the number of cores. They are halved, so that runs of
+        different lengths have few sizes."""
+        fewest = -(-trajectories // self.most)
+        if fewest >= _FEW:
+            return self.most
+        if self.operations is None:
+            blocks = 4 * -(-fewest // 4) if fewest > 1 else 1
+        else:
+            worth = -(-trajectories * steps * self.operations // _WORTH)
+            blocks = max(fewest, 2 ** int(np.log2(min(worth, _FEW))))
+        return self.together * -(-trajectories // (blocks * self.together))
 
 
 _CHOSEN, _PROGRAMS, _TOOK = Memory(64), Memory(32), Memory(64)
@@ -119,7 +137,7 @@ def _watch(watcher: Watcher, whole) -> Watch:
 
 def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
     task = task_of(setting, one)
-    engine, why, together = choose(mode, task, setting.scheme.longest)
+    engine, why, together, operations = choose(mode, task, setting.scheme.longest)
     log.debug("%s on %s: the %s engine, %s", setting.scheme.title, setting.scheme.space, engine.name, why)
     t = jax.ShapeDtypeStruct((), task.dtype)
     memory = tuple(jax.eval_shape(watch.begin, task.example, t, task.numbers) for watch in task.watches)
@@ -130,8 +148,8 @@ def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
         largest = max(largest, _largest(task))
     # Where one trajectory has all lanes, it is a block of its own, so that few of them keep all cores busy.
     most = _WIDTH if isinstance(engine, Xla) else BLOCK if together > 1 else 1
-    block = int(max(together, min(most, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
-    return Chosen(name, engine, why, task, memory, rows, block)
+    most = int(max(together, min(most, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
+    return Chosen(name, engine, why, task, memory, rows, together, most, operations)
 
 
 def _largest(task: Task) -> int:
@@ -153,7 +171,7 @@ def _sizes(jaxpr):
 
 
 def bytes_of(tree) -> int:
-    return sum(int(np.prod(leaf.shape)) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+    return sum(prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 def _shapes(tree):

@@ -24,8 +24,9 @@ from typing import Any, NamedTuple
 import jax
 
 from bismut.engines.compiler import check_compiler
-from bismut.ensembles.block import BlockResult, Checkpoint, Control, Pace, run_block
+from bismut.ensembles.block import BlockResult, Checkpoint, Control, run_block
 from bismut.ensembles.journal import Job
+from bismut.ensembles.pace import pace_of
 from bismut.ensembles.request import Request
 from bismut.errors import ProcessError
 from bismut.executors import Again, Line
@@ -74,7 +75,7 @@ class Work:
 
     def __init__(self, request: Request, *, keeps: bool, ends: bool, turn: float | None = None, wanted: Callable[[int], bool] = lambda variant: True):
         self.request, self.keeps, self.ends, self.turn, self.wanted = request, keeps, ends, turn, wanted
-        self._pace, self._opening = Pace(), threading.Lock()
+        self._opening, self._pace = threading.Lock(), pace_of(request)
 
     def open(self) -> None:
         """Compile, once."""
@@ -86,8 +87,8 @@ class Work:
             return None
         self.open()
         turn = _Turn(line, self.turn)
-        control = Control(turn.over, turn.note)
-        control.pace, control.ends = self._pace, self.ends
+        control = Control(turn.over, turn.note, self._pace)
+        control.ends = self.ends
         if self.turn is not None:
             control.keep = turn.keep
         elif self.keeps:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
 from itertools import chain, islice, takewhile
+from queue import SimpleQueue
 from typing import Any
 
 from bismut.executors.executor import Failed, Line, Work, several
@@ -36,16 +38,32 @@ class Threads:
             for job in chain(first, jobs):
                 yield job, _done(work, job, line)
             return
-        pool = ThreadPoolExecutor(self.workers)
+        done: SimpleQueue[tuple[Any, Future]] = SimpleQueue()
+        ahead: set[Future] = set()
+
+        def begin(jobs: Iterable[Any]) -> None:
+            for job in jobs:
+                future = _pool(self.workers).submit(_done, work, job, line)
+                ahead.add(future)
+                future.add_done_callback(lambda future, job=job: done.put((job, future)))
+
         try:
-            ahead = {pool.submit(_done, work, job, line): job for job in (*first, *islice(jobs, 2 * self.workers - 2))}
+            begin((*first, *islice(jobs, 2 * self.workers - 2)))
             while ahead:
-                for future in wait(ahead, return_when=FIRST_COMPLETED).done:
-                    job = ahead.pop(future)
-                    yield job, future.result()
-                    ahead |= {pool.submit(_done, work, job, line): job for job in islice(jobs, 1)}
+                job, future = done.get()
+                ahead.remove(future)
+                yield job, future.result()
+                begin(islice(jobs, 1))
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            for future in ahead:
+                future.cancel()
+            wait(ahead)
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Threads that wait for the next run: starting them anew would take as long as a short one."""
+    return ThreadPoolExecutor(workers, "bismut")
 
 
 def _done(work: Work, job: Any, line: Line) -> Any:

@@ -70,7 +70,7 @@ class Wiener(Path):
     @property
     def seed_number(self) -> int:
         """The seed as given."""
-        return (int(self.seed[1]) << 32) + int(self.seed[0])
+        return number(self.seed) % 2**64
 
     @property
     def shifted_by(self) -> int:

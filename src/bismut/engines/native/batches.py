@@ -17,10 +17,9 @@ LINE = 64  # bytes of the cache that come together
 
 def room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """An array that begins where a line of the cache does, so that a vector lies in one line."""
-    size = prod(shape) * np.dtype(dtype).itemsize
-    raw = np.empty(size + LINE, np.uint8)
-    first = -raw.ctypes.data % LINE
-    return raw[first : first + size].view(dtype).reshape(shape)
+    dtype = np.dtype(dtype)
+    raw = np.empty(prod(shape) * dtype.itemsize + LINE, np.uint8)
+    return np.ndarray(shape, dtype, raw, -raw.ctypes.data % LINE)
 
 
 def copy(x: np.ndarray) -> np.ndarray:
@@ -54,14 +53,18 @@ class Columns:
         return np.moveaxis(x, 1, 2).reshape(-1, *aval.shape)[:count]
 
     def filled(self, leaf: np.ndarray, aval: Any, n: int) -> np.ndarray:
-        """From an array with trajectories first."""
-        flat = leaf.astype(aval.dtype, copy=False).reshape(leaf.shape[0], -1).T
-        return np.ascontiguousarray(np.concatenate([flat, np.repeat(flat[:, -1:], n - leaf.shape[0], 1)], 1))
+        """From an array with trajectories first, or one for all."""
+        count, new = len(leaf), room((aval.size, n), aval.dtype)
+        flat = leaf.reshape(count, aval.size).T
+        new[:, :count] = flat
+        new[:, count:] = flat[:, -1:]
+        return new
 
     def shaped(self, x: np.ndarray, aval: Any, count: int) -> np.ndarray:
         """To one with trajectories first, after leading axes of looks."""
-        lead = x.shape[:-2]
-        return np.moveaxis(x[..., :count].reshape(*lead, *aval.shape, count), -1, len(lead))
+        lead, own = x.ndim - 2, x.ndim - 2 + len(aval.shape)
+        order = *range(lead), own, *range(lead, own)
+        return x[..., :count].reshape(*x.shape[:lead], *aval.shape, count).transpose(order)
 
 
 class Lines:
@@ -86,7 +89,7 @@ class Lines:
         return self.shaped(x, aval, count)
 
     def filled(self, leaf: np.ndarray, aval: Any, n: int) -> np.ndarray:
-        return np.ascontiguousarray(leaf.astype(aval.dtype, copy=False).reshape(n, -1))
+        return np.ascontiguousarray(np.broadcast_to(leaf.reshape(len(leaf), aval.size), (n, aval.size)), aval.dtype)
 
     def shaped(self, x: np.ndarray, aval: Any, count: int) -> np.ndarray:
         return x.reshape(*x.shape[:-2], count, *aval.shape)

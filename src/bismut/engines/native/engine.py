@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from array import array
 from typing import Any, NamedTuple
 
 import jax
@@ -49,19 +50,22 @@ class Native:
         written = self._written(task)
         return written if isinstance(written, str) else None
 
-    def manner(self, task: Task) -> tuple[str, int]:
-        """How a task is run, in words, and how many trajectories are advanced side by side."""
-        written = self._written(task)
-        if isinstance(written, str) or not written.across:
-            return "one machine loop over trajectories", PADDED
+    def manner(self, task: Task) -> tuple[str, int, int]:
+        """How a task is run, in words, how many trajectories are advanced side by side, and how many operations a step of one has."""
+        written = self._code(task)
+        if not written.across:
+            return "one machine loop over trajectories", PADDED, written.operations
         lists = {facts.words for *_, lists in written.needs.values() for facts in lists}
-        return f"one machine loop over bodies, near ones from a cell list ({'; '.join(sorted(lists))})", 1
+        return f"one machine loop over bodies, near ones from a cell list ({'; '.join(sorted(lists))})", 1, written.operations
 
     def compile(self, task: Task) -> NativeProgram:
+        return NativeProgram(task, self._code(task))
+
+    def _code(self, task: Task) -> Written:
         written = self._written(task)
         if isinstance(written, str):
             raise Refused(written)
-        return NativeProgram(task, written)
+        return written
 
     def _written(self, task: Task) -> Written | str:
         """The code of a task, or why there is none. Whoever asks first for the one is likely to ask for the other."""
@@ -72,13 +76,15 @@ class Native:
 
 
 class Written(NamedTuple):
-    """A task as code that is not yet compiled; how many bytes of workspace, entries of the table and lists of neighbours each function wants."""
+    """A task as code that is not yet compiled; how many bytes of workspace, entries of the table and lists of neighbours each function wants; and how
+    many operations a step has, its share of a draw included."""
 
     text: str
     needs: dict[str, tuple[int, int, list[Facts]]]
     jaxprs: Jaxprs
     width: int
     across: bool
+    operations: int
 
 
 def write(task: Task, width: int, longest: int | None = None) -> Written | str:
@@ -104,7 +110,16 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
     except Refused as reason:
         return f"there is no machine code for {reason}"
     needs = {frame.function.name: (frame.size, frame.entries, [near.facts for near in frame.lists.values()]) for frame in frames}
-    return Written(str(module), needs, jaxprs, width, across)
+    return Written(str(module), needs, jaxprs, width, across, length + operations(jaxprs.draw.jaxpr.jaxpr) // task.per)
+
+
+class Shared(NamedTuple):
+    """What all trajectories of the last call shared, as arrays, and where these lie."""
+
+    course: Course | None
+    numbers: Any
+    arrays: list[np.ndarray]
+    addresses: list[int]
 
 
 class NativeProgram:
@@ -117,7 +132,7 @@ class NativeProgram:
         self._rooms = {name: [Room(facts) for facts in lists] for name, (_, _, lists) in written.needs.items()}
         self._unchecked = True  # a list of neighbours is checked once after a beginning
         self._state_tree = jax.tree.structure(task.example)
-        self._numbers: tuple[Any, list] = (None, [])  # those of the last call, as NumPy arrays
+        self._shared = Shared(None, None, [], [])
 
     # Calls.
 
@@ -125,23 +140,26 @@ class NativeProgram:
         """Entries are whole numbers or arrays, in the order of the table. Whether all went well: if a list of neighbours was full, there is more
         room for it now, and the call is to be made again, with all that it changed as it was."""
         function, size, count, lists = self._functions[name]
-        known = self._numbers
-        if known[0] is not numbers:
-            plain = [self._plain(leaf, aval) for leaf, aval in zip(jax.tree.leaves(numbers), self.jaxprs.numbers, strict=True)]
-            known = self._numbers = numbers, plain
-        real = lambda x: np.array([x], self.dtype)
+        shared = self._shared
+        if shared.numbers is not numbers or shared.course != course:
+            shared = self._shared = self._known(course, numbers)
         workspace = room((size,), np.uint8)
         shelves = [self._rooms[name][k].shelf(self._unchecked) for k in range(len(lists))]
-        held = [workspace, self.batches.groups(n), n, real(course.h), real(course.t0), *known[1], *entries, *(x for shelf in shelves for x in shelf)]
-        table = np.array([_entry(x) for x in held], np.int64)
+        own = [*entries, *(x for shelf in shelves for x in shelf)]
+        table = array("q", [_entry(workspace), self.batches.groups(n), n, *shared.addresses, *map(_entry, own)])
         assert len(table) == count, f"the table of {name} has {count} entries, {len(table)} came"
-        function(table.ctypes.data)
+        function(table.buffer_info()[0])
+        if not lists:
+            return True
         fitted = [room.settle(shelf) for room, shelf in zip(self._rooms[name], shelves, strict=True)]
         self._unchecked = self._unchecked and not any(was_checked(shelf) for shelf in shelves)
         return all(fitted)
 
-    def _plain(self, leaf: Any, aval: Any) -> np.ndarray:
-        return np.ascontiguousarray(np.asarray(leaf), dtype=aval.dtype)
+    def _known(self, course: Course, numbers: Any) -> Shared:
+        leaves = jax.tree.leaves(numbers)
+        plain = [np.ascontiguousarray(np.asarray(leaf), aval.dtype) for leaf, aval in zip(leaves, self.jaxprs.numbers, strict=True)]
+        arrays = [np.array([course.h], self.dtype), np.array([course.t0], self.dtype), *plain]
+        return Shared(course, numbers, arrays, [_entry(x) for x in arrays])
 
     # The interface of an engine.
 
@@ -156,39 +174,41 @@ class NativeProgram:
     def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
         n = self.batches.places(len(batch.trajectories))
         memory = [self.batches.memory(first.shapes, n) for first, _ in self.jaxprs.watches]
-        while not self._call("watch", course, numbers, n, batch.step, *batch.carry, *(c for part in memory for c in part)):
+        while any(memory) and not self._call("watch", course, numbers, n, batch.step, *batch.carry, *(c for part in memory for c in part)):
             pass
         return batch._replace(memory=memory)
 
-    def look(self, course: Course, numbers: Any, batch: Batch, due: tuple[bool, ...]) -> tuple[Batch, list]:
-        return self._run(course, numbers, batch, 1, 0, [(1, 0) if mark else (0, -1) for mark in due], [int(mark) for mark in due])
-
-    def advance(self, course: Course, numbers: Any, batch: Batch, ticks: int, stride: int, every: tuple[int, ...], passed: int) -> tuple[Batch, list]:
-        turns, looks = [], []
-        for each in every:
-            left = each - passed % each if each else -1
-            turns.append((each, left))
-            looks.append(sum(1 for k in range(1, ticks + 1) if (passed + k * stride) % each == 0) if each else 0)
-            assert not each or left % stride == 0, "a stride passes over a look"
-        return self._run(course, numbers, batch, ticks, stride, turns, looks)
-
-    def _run(self, course, numbers, batch: Batch, ticks: int, stride: int, turns: list, looks: list) -> tuple[Batch, list]:
-        count = len(batch.trajectories)
+    def advance(
+        self,
+        course: Course,
+        numbers: Any,
+        batch: Batch,
+        ticks: int,
+        stride: int,
+        every: tuple[int, ...],
+        passed: int,
+        first: tuple[bool, ...] = (),
+    ) -> tuple[Batch, list]:
+        count, lead, after = len(batch.trajectories), any(first), passed + ticks * stride
         n = self.batches.places(count)
         carry = [copy(c) for c in batch.carry]
         failed = _filled(batch.failed, n)
         rows, entries = [], []
-        for i, ((first, look), (each, left), looked) in enumerate(zip(self.jaxprs.watches, turns, looks, strict=True)):
-            mine = batch.memory[i] if batch.memory is not None else self.batches.memory(first.shapes, n)
-            seen = self.batches.empty(look.shapes[len(first.shapes) :], n, looked)
+        for i, ((begun, look), each) in enumerate(zip(self.jaxprs.watches, every, strict=True)):
+            now = lead and first[i]
+            left = 0 if now else each - passed % each if each else -1
+            looks = int(now) + (after // each - passed // each if each else 0)
+            assert not (each and ticks) or (each - passed % each) % stride == 0, "a stride passes over a look"
+            mine = batch.memory[i] if batch.memory is not None else self.batches.memory(begun.shapes, n)
+            seen = self.batches.empty(look.shapes[len(begun.shapes) :], n, looks)
             rows.append(seen)
             entries += [each, left, *mine, *seen]
-        given = batch.step, ticks, stride, course.phase, _filled(batch.trajectories, n), failed, *carry, *entries
+        given = batch.step, int(lead), ticks, stride, course.phase, _filled(batch.trajectories, n), failed, *carry, *entries
         remembered = [copy(c) for part in batch.memory or () for c in part] if self._rooms["advance"] else []
         if not self._call("advance", course, numbers, n, *given):
             for here, before in zip((c for part in batch.memory or () for c in part), remembered, strict=True):
                 here[...] = before
-            return self._run(course, numbers, batch, ticks, stride, turns, looks)
+            return self.advance(course, numbers, batch, ticks, stride, every, passed, first)
         new = Batch(batch.trajectories, batch.step + ticks * stride, failed[:count], carry, batch.memory)
         return new, [self._rows(i, seen, count) for i, seen in enumerate(rows)]
 
@@ -214,4 +234,7 @@ def _entry(x: Any) -> int:
 
 
 def _filled(x: np.ndarray, n: int) -> np.ndarray:
-    return np.concatenate([x, np.repeat(x[-1:], n - len(x))])
+    new = np.empty(n, x.dtype)
+    new[: len(x)] = x
+    new[len(x) :] = x[-1]
+    return new

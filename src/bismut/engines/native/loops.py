@@ -164,9 +164,9 @@ class Watching:
         scope.builder.store(self.due, self.left)
         scope.builder.store(LONG(0), self.row)
 
-    def tick(self, f: Batchwise, scope: Scope, stride: Any, state: list, t: Any) -> None:
+    def tick(self, f: Batchwise, scope: Scope, steps: Any, state: list, t: Any) -> None:
         b = scope.builder
-        b.store(b.sub(b.load(self.left), stride), self.left)
+        b.store(b.sub(b.load(self.left), steps), self.left)
         with b.if_then(b.icmp_signed("==", b.load(self.left), LONG(0))):
             inner, row = scope.inside(), b.load(self.row)
             out = run(inner, self.look.jaxpr, [*(h.lend(inner) for h in self.held), *state, t, *f.numbers])
@@ -195,10 +195,10 @@ def own_memory(first, look, state: int) -> list[bool]:
 
 
 def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
-    """advance: carries, memories and failures, in place; rows."""
+    """advance: carries, memories and failures, in place; rows. `lead` ticks, one or none, come before the others and are without steps."""
     f = Batchwise(module, "advance", jaxprs, width, fused, dtype, across)
     frame = f.frame
-    step, ticks, stride, phase = frame.entry(), frame.entry(), frame.entry(), frame.entry()
+    step, lead, ticks, stride, phase = (frame.entry() for _ in range(5))
     numbers, failed = f.column(_Scalar(np.uint64)), f.column(_Scalar(np.int64))
     carries = f.columns(jaxprs.carry)
     watches = [Watching(f, first, look) for first, look in jaxprs.watches]
@@ -217,8 +217,9 @@ def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused
             w.begin(f, scope, g)
         scope.builder.store(step, k_slot)
         scope.builder.store(ir.IntType(1)(1), fresh)
-        with scope.loop(ticks) as (tick, _):
-            with tick.loop(stride) as (inner, _):
+        with scope.loop(scope.builder.add(lead, ticks)) as (tick, number):
+            steps = tick.builder.select(tick.builder.icmp_signed("<", number, lead), LONG(0), stride)
+            with tick.loop(steps) as (inner, _):
                 k = inner.builder.load(k_slot)
                 dW = _drawn(f, inner, buffer, words, k, phase, per, fresh)
                 new = run(inner, jaxprs.step.jaxpr, [*(h.get(inner) for h in held), dW, array_of([f.h], ()), f.time(inner, k), *f.numbers])
@@ -229,7 +230,7 @@ def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused
                 state = [held[i].get(tick) for i in jaxprs.where]
                 t = f.time(tick, tick.builder.load(k_slot))
                 for w in watches:
-                    w.tick(f, tick, stride, state, t)
+                    w.tick(f, tick, steps, state, t)
         for h, column in zip(held, carries, strict=True):
             fill(scope, column, h.get(scope))
         failed.put(scope, (), lost.get(scope))

@@ -21,7 +21,7 @@ from bismut.noise import Path
 from bismut.showing import settings
 
 
-class Setting(eqx.Module):
+class Setting(NamedTuple):
     """What a run computes with: how it steps, what drives it, who watches."""
 
     scheme: Scheme
