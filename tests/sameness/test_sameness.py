@@ -248,3 +248,44 @@ def test_schemes_of_systems_made_alike_are_alike():
     assert same(make(2.0), make(2.0))
     assert not same(make(2.0), make(3.0))
     assert not same(make(2.0), make(2.0, parameter=2.0))
+
+
+class Slotted:
+    __slots__ = ("__dict__", "k")
+
+    def __init__(self, k):
+        self.k = k
+
+
+class Arguments:
+    def __new__(cls, k):
+        made = super().__new__(cls)
+        made.__dict__["made"] = None
+        return made
+
+    def __init__(self, k):
+        self._k = k
+
+    def __getnewargs__(self):
+        return (self._k,)
+
+
+class Counting(list):
+    pass
+
+
+@pytest.mark.parametrize("kind", [Model, Slotted, Arguments])
+def test_an_object_is_all_that_it_holds(kind):
+    """Attributes, slots, and what it is made from."""
+    assert same(spring(kind(2.0)), spring(kind(2.0)))
+    assert not same(spring(kind(2.0)), spring(kind(3.0)))
+
+
+def test_an_object_that_is_also_a_list_is_itself():
+    one = spring(Counting([1.0]))
+    assert same(one, one)
+    assert not same(one, spring(Counting([1.0])))
+
+
+def test_a_name_is_no_number():
+    assert not same(spring({"1": 2.0}), spring({1: 2.0}))

@@ -99,6 +99,15 @@ def test_more_is_asked_of_a_kept_run(tmp_path):
     assert taken["overridden"] == []
 
 
+def test_a_run_that_is_extended_is_cut_and_observed_as_it_was(tmp_path):
+    """Stride and size of a block would be chosen by its length; nobody has to repeat what was chosen for the shorter one."""
+    path, plain = tmp_path / "a", {"every": None, "block": None}
+    simulate(path, steps=40, trajectories=20, **plain)
+    longer = simulate(path, steps=900, trajectories=3000, extend=True, **plain)
+    same(longer, simulate(None, steps=900, trajectories=3000, every=1, block=20))
+    assert bm.simulate(scheme(), longer.request.starts[0], step=0.05, steps=900, trajectories=3000).request.size != longer.request.size == 20
+
+
 def test_functions_may_be_said_to_be_the_same(tmp_path):
     path = tmp_path / "a"
     simulate(path, steps=39)

@@ -25,7 +25,7 @@ from bismut.errors import StoreError
 from bismut.mechanics import Scheme
 from bismut.store.claim import claim
 from bismut.store.files import folder_of
-from bismut.store.going_on import asked_of_request, compare, take_up
+from bismut.store.going_on import asked_of_request, compare, identity_of, take_up
 from bismut.store.journal import RunJournal
 from bismut.store.keeping import carry_out_kept, deadline_after
 from bismut.store.layout import PROVENANCE
@@ -91,7 +91,7 @@ def simulate(
     first_trajectory  the number of the first one: a part of a run, to be combined with `merge`
     continue_from     a result to continue from, instead of start, step, trajectories, seed and t0: on the same noise, at the time it ended
     store       a folder to keep the run in, block by block; if it already holds this run, the run is resumed, or returned if it is complete
-    extend      whether the run in the folder may have fewer steps or trajectories: the rest is added
+    extend      whether the run in the folder may have fewer steps or trajectories: the rest is added, observed as often and in blocks of the same size
     force       resume it even if software, machine or functions are not known to be the same; this is recorded
     max_time    seconds after which the run is interrupted
     executor    what runs blocks: `Threads(2)` of this process (by default as many as there are cores), `Processes(2)`, or a cluster, `Dask(...)`; the
@@ -102,6 +102,10 @@ def simulate(
     """
     check_process()
     folder = None if store is None else folder_of(store, "store")
+    if extend and folder is not None and _is_there(folder):
+        # What is otherwise chosen by the length of a run was chosen when it began.
+        before = identity_of(open_run(folder))
+        every, block = (before.get(name) if value is None else value for name, value in (("every", every), ("block", block)))
     asked = request(
         scheme,
         start,

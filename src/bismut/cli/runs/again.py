@@ -43,10 +43,7 @@ def again(stored: StoredRun, model: str | None, force: bool, more: Mapping[str, 
     ready = prepare({**document, **given, **block}, {}, where, known)
     documents = {} if known is None or known.text == stored.text(MODEL, "") else {MODEL: known.text or ""}
     if given:
-        # A run that was given trajectories has blocks that nobody would choose for so many.
-        kept = ready.document if "trajectories" in given or "block" in document else {k: v for k, v in ready.document.items() if k != "block"}
-        changed = Prepared(kept, ready.model, ready.scheme, ready.start, ready.observe, ready.labels)
-        documents[CONFIGURATION] = configuration(without_place(changed))
+        documents[CONFIGURATION] = configuration(without_place(ready))  # with blocks of the size that it has, not of the one it would be given now
     return Again(ready, ready.request(), documents)
 
 

@@ -1,0 +1,63 @@
+"""How a run is cut: into blocks by its work alone, and into chunks that no result knows of."""
+
+import jax.numpy as jnp
+import pytest
+
+import bismut as bm
+from bismut.ensembles import request
+from bismut.ensembles.pace import PAUSE, Pace, pace_of
+from tests.ensembles.test_run import scheme, start
+
+
+def asked(steps, trajectories, **more):
+    return request(scheme(), start(), step=0.1, steps=steps, trajectories=trajectories, **more)
+
+
+@pytest.mark.parametrize("trajectories", [1, 17, 1_000, 10_000, 300_000, 10**7])
+def test_blocks_are_cut_by_the_work(trajectories, monkeypatch):
+    """A short run has the fewest blocks that memory allows, a long one 32 if vectors can be filled, and cores do not matter."""
+    short, long = asked(1, trajectories), asked(10**7, trajectories)
+    most = short.chosen.most
+    assert short.blocks == -(-trajectories // most) or trajectories * short.chosen.operations > 2**27
+    assert long.blocks == max(-(-trajectories // 16) if trajectories < 512 else -(-trajectories // long.size), -(-trajectories // most))
+    assert 512 > trajectories or 32 >= long.blocks > 28 or long.size == most
+    for one in (short, long):
+        assert one.size <= most
+        assert one.size % 16 == 0 or one.blocks == 1
+        assert sum(len(one.numbers(block)) for block in range(one.blocks)) == trajectories
+    monkeypatch.setattr("bismut.executors.threads.cores", lambda: 64)
+    assert [asked(1, trajectories).size, asked(10**7, trajectories).size] == [short.size, long.size]
+
+
+def test_where_the_work_is_not_known_few_blocks_are_four():
+    assert asked(10**6, 100, mode="xla").blocks == 1
+    assert asked(10, 5_000, mode="xla").blocks == 4
+
+
+def test_a_pace_is_kept_and_is_one_of_work():
+    """So many steps as take a third of a second; of ten times the trajectories a tenth; beginning with few, and never many times more than were seen."""
+    pace = Pace()
+    assert pace.steps(1000) == 16
+    pace.learn(16, 1000, PAUSE / 4)
+    assert pace.steps(1000) == 64
+    assert pace.steps(4000) == 16
+    assert pace.steps(100) == 640
+    assert pace.steps(1) == 64 * 1000 // 16
+    pace.learn(16, 1000, 1e-9)
+    assert pace.steps(1000) == 16 * 64
+
+
+def test_a_run_begins_at_the_pace_of_the_last(monkeypatch):
+    """Chunks of its first steps are those that the last ended with; a run that looks more often has a pace of its own."""
+    chunks = []
+    real = Pace.learn
+    monkeypatch.setattr(Pace, "learn", lambda self, steps, n, seconds: (chunks.append(steps), real(self, steps, n, PAUSE / 1000))[0])
+    own = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.cosh(q[0])))
+    go = lambda **more: bm.simulate(own, own.start(jnp.ones(1), velocity=jnp.zeros(1)), step=0.1, steps=200, every=50, trajectories=4, **more)
+    first = go()
+    assert len(chunks) > 1
+    chunks.clear()
+    assert go().energy.mean.equals(first.energy.mean)
+    assert chunks == [200]
+    other = request(own, first.request.starts[0], step=0.1, steps=200, every=25, trajectories=4)
+    assert pace_of(other) is not pace_of(first.request)
