@@ -20,7 +20,7 @@ def test_blocks_are_cut_by_the_work(trajectories, monkeypatch):
     most = short.chosen.most
     assert short.blocks == -(-trajectories // most) or trajectories * short.chosen.operations > 2**27
     assert long.blocks == max(-(-trajectories // 16) if trajectories < 512 else -(-trajectories // long.size), -(-trajectories // most))
-    assert 512 > trajectories or 32 >= long.blocks > 28 or long.size == most
+    assert trajectories < 512 or 32 >= long.blocks > 28 or long.size == most
     for one in (short, long):
         assert one.size <= most
         assert one.size % 16 == 0 or one.blocks == 1
@@ -35,7 +35,7 @@ def test_where_the_work_is_not_known_few_blocks_are_four():
 
 
 def test_a_pace_is_kept_and_is_one_of_work():
-    """So many steps as take a third of a second; of ten times the trajectories a tenth; beginning with few, and never many times more than were seen."""
+    """So many steps as take a third of a second, of ten times the trajectories a tenth; at first few, and never many times more than were seen."""
     pace = Pace()
     assert pace.steps(1000) == 16
     pace.learn(16, 1000, PAUSE / 4)

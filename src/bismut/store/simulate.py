@@ -91,7 +91,7 @@ def simulate(
     first_trajectory  the number of the first one: a part of a run, to be combined with `merge`
     continue_from     a result to continue from, instead of start, step, trajectories, seed and t0: on the same noise, at the time it ended
     store       a folder to keep the run in, block by block; if it already holds this run, the run is resumed, or returned if it is complete
-    extend      whether the run in the folder may have fewer steps or trajectories: the rest is added, observed as often and in blocks of the same size
+    extend      whether the run in the folder may have fewer steps or trajectories: the rest is added, observed as often, in blocks as large
     force       resume it even if software, machine or functions are not known to be the same; this is recorded
     max_time    seconds after which the run is interrupted
     executor    what runs blocks: `Threads(2)` of this process (by default as many as there are cores), `Processes(2)`, or a cluster, `Dask(...)`; the
