@@ -18,7 +18,7 @@ def test_blocks_are_cut_by_the_work(trajectories, monkeypatch):
     """A short run has the fewest blocks that memory allows, a long one 32 if vectors can be filled, and cores do not matter."""
     short, long = asked(1, trajectories), asked(10**7, trajectories)
     most = short.chosen.most
-    assert short.blocks == -(-trajectories // most) or trajectories * short.chosen.operations > 2**27
+    assert short.blocks == -(-trajectories // most) or trajectories * short.chosen.operations > 2**26
     assert long.blocks == max(-(-trajectories // 16) if trajectories < 512 else -(-trajectories // long.size), -(-trajectories // most))
     assert trajectories < 512 or 32 >= long.blocks > 28 or long.size == most
     for one in (short, long):

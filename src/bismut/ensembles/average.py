@@ -18,8 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.ensembles.checks import check_process, check_scheme, check_start, check_step, check_time, chosen_path, count, example_of, many_starts
+from bismut.ensembles.checks import check_process, check_scheme, check_start, check_step, check_time, chosen_path, count, example_of
 from bismut.ensembles.observable import measure, value_of
+from bismut.ensembles.starts import many_starts
 from bismut.errors import BismutError, DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State

@@ -18,7 +18,6 @@ import numpy as np
 
 from bismut.engines.engine import Batch
 from bismut.ensembles.checkpoint import Checkpoint, frozen, thawed
-from bismut.ensembles.checks import many_starts
 from bismut.ensembles.desk import Desk
 from bismut.ensembles.failing import residuals
 from bismut.ensembles.observers.records import Records
@@ -27,7 +26,7 @@ from bismut.ensembles.outcome import Failure
 from bismut.ensembles.pace import Pace
 from bismut.ensembles.request import Request
 from bismut.errors import StoreError
-from bismut.mechanics import Maxwell, State
+from bismut.mechanics import State
 
 CADENCE = 30.0  # seconds of work between two checkpoints of a block
 
@@ -78,7 +77,7 @@ class _Walk:
         self.request, self.control, self.setting = request, control, request.settings[variant]
         self.place, self.kept = (variant, block), time.monotonic()
         self.first = request.done + request.burn_in  # the step at which the watch begins
-        self.start, self.trajectories, self.offset = request.starts[variant], request.numbers(block), block * request.size
+        self.trajectories, self.offset = request.numbers(block), block * request.size
         self.program, self.course, self.numbers = request.program, request.courses[variant], request.shared[variant]
         self.failures: list[Failure] = []
         self.watchers = [watcher for _, watcher in self.setting.watchers]
@@ -111,7 +110,7 @@ class _Walk:
         return self._result(batch, done, end)
 
     def begin(self) -> Batch:
-        states = self._starts()
+        states = self.request.starting[self.place[0]](self.trajectories, self.offset + np.arange(len(self.trajectories)))
         self.gone = _not_finite(states) if self.request.done else np.zeros(len(self.trajectories), bool)
         return self.program.begin(self.course, self.numbers, self.trajectories, states, self.request.done)
 
@@ -129,18 +128,6 @@ class _Walk:
 
     def _frozen(self, batch: Batch, done: int, watched: bool) -> Checkpoint:
         return frozen(batch, self.desks, self.failures, done, watched)
-
-    def _starts(self) -> State:
-        """The states at which the trajectories begin; random ones are drawn for a whole block, so that the last one compiles nothing again."""
-        if (one := self.request.alike[self.place[0]]) is not None:
-            return one
-        places = self.offset + np.arange(len(self.trajectories))
-        if not isinstance(self.start, Maxwell):
-            return many_starts(self.start, self.setting.path, self.trajectories, self.request.batch, places)
-        missing = self.request.size - len(self.trajectories)
-        fill = lambda numbers: np.concatenate([numbers, np.repeat(numbers[-1:], missing)])
-        drawn = many_starts(self.start, self.setting.path, fill(self.trajectories), self.request.batch, fill(places))
-        return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(self.trajectories)], drawn)
 
     def _go(self, batch: Batch, done: int, steps: int, watched: bool) -> tuple[Batch, int]:
         nobody, stopped = tuple(0 for _ in self.every), bool(done) and self.control.stopped()

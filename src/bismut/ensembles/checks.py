@@ -14,10 +14,8 @@ from bismut.ensembles.result import RESERVED
 from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
 from bismut.host import evaluate
 from bismut.mechanics import Maxwell, Scheme, State, constraint
-from bismut.noise import Index, Path, Wiener, counter
-from bismut.programs import Memory, compiled, key, split
-from bismut.spaces import Point
-from bismut.tracing import traced
+from bismut.noise import Path, Wiener
+from bismut.programs import Memory, key, split
 
 
 def check_step(step) -> None:
@@ -158,19 +156,6 @@ def _one_axis(batch: tuple[int, ...]) -> tuple[int, ...]:
     return batch
 
 
-def one_start(start: State | Maxwell, path: Path, trajectory: Any, batch: tuple[int, ...]) -> State:
-    """The start of one trajectory; of a batch, the one that belongs to it."""
-    known = not traced(trajectory)
-    if known and (isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0):
-        raise DomainError(f"trajectory must be a whole number ≥ 0, got {trajectory!r}.")
-    if batch and known and trajectory >= batch[0]:
-        raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was requested.")
-    if isinstance(start, Maxwell):
-        number = (np if known else jnp).asarray([trajectory])
-        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, number, batch))
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], start) if batch else start
-
-
 def example_of(start: State | Maxwell, batch: tuple[int, ...]) -> State:
     """The shapes of one state."""
     shape = lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[len(batch) :], leaf.dtype)
@@ -178,29 +163,6 @@ def example_of(start: State | Maxwell, batch: tuple[int, ...]) -> State:
         system = start.system
         return jax.eval_shape(lambda: State(system.space.origin(system.dtype), system.space.zero(system.dtype), start.books))
     return jax.tree.map(shape, start)
-
-
-def many_starts(start: State | Maxwell, path: Path, trajectories: Any, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
-    """The starts of many trajectories along a first axis; of a batch, those at the places given, by default the numbers of the trajectories."""
-    at: Any = trajectories.astype(np.int64) if places is None else places
-    if isinstance(start, Maxwell):
-        q = jax.tree.map(lambda leaf: _rows(leaf, at), start.q) if batch else start.q
-        return _draw(start, path, counter(trajectories), q, 0 if batch else None)
-    if batch:
-        return jax.tree.map(lambda leaf: _rows(leaf, at), start)
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
-        return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(at), *leaf.shape)), start)
-    return jax.tree.map(lambda leaf: np.broadcast_to(np.asarray(leaf), (len(at), *np.shape(leaf))), start)
-
-
-def _rows(leaf: Any, at: Any) -> Any:
-    return leaf[at] if isinstance(leaf, Tracer) else np.asarray(leaf)[at]  # JAX would compile the selection
-
-
-@compiled
-def _draw(start: Maxwell, path: Path, index: Index, q: Point, axis: int | None) -> State:
-    spread = jax.vmap(lambda i, place: start.draw(path, i, place), in_axes=(0, axis))
-    return spread(index, q)
 
 
 _REGULAR = Memory(64)

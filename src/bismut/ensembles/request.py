@@ -35,6 +35,7 @@ from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Setting, Watcher
 from bismut.ensembles.outcome import Failure
 from bismut.ensembles.result import Result
+from bismut.ensembles.starts import Starting, starting
 from bismut.ensembles.sweep import grid, started, variants
 from bismut.ensembles.task import Chosen, bytes_of, chosen, known, numbers_of, program
 from bismut.errors import BismutError, DomainError, nearest
@@ -135,10 +136,9 @@ class Request:
         return tuple(portion_of(bytes_of(row) * self.size) for row in self.chosen.rows)
 
     @cached_property
-    def alike(self) -> tuple[State | None, ...]:
-        """For each variant the one state at which all trajectories begin, as a batch of one; None if they begin apart."""
-        one = lambda start: jax.tree.map(lambda leaf: np.asarray(leaf)[None], start)
-        return tuple(None if self.batch or isinstance(start, Maxwell) else one(start) for start in self.starts)
+    def starting(self) -> tuple[Starting, ...]:
+        """Where trajectories begin, for each variant."""
+        return tuple(starting(start, setting.path, self.batch) for start, setting in zip(self.starts, self.settings, strict=True))
 
     @property
     def begins(self) -> float:

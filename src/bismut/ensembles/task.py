@@ -30,7 +30,7 @@ _STATES = 2**22  # bytes that the states of a block may have
 BLOCK = 8192  # trajectories of a block at most, so that a large run can be kept and distributed in parts
 _WIDTH = 2048  # of them under XLA, whose loops should fit into the cache
 _FEW = 32  # blocks that a run has if it is long enough, for as many cores
-_WORTH = 2**27  # operations of a block, some 2 ms, below which more blocks are not worth it: beginning and ending one takes a tenth of that
+_WORTH = 2**25  # b blocks are worth it from about 2²⁵ b³ operations on: two of 2 ms, eight of 30 ms, 32 of half a second. Each costs half a ms
 
 
 class Chosen(NamedTuple):
@@ -48,16 +48,15 @@ class Chosen(NamedTuple):
     operations: int | None
 
     def block(self, trajectories: int, steps: int) -> int:
-        """The size of the blocks of a run: up to 32 of them if there is work enough, whatever the number of cores. They are halved, so that runs of
-        different lengths have few sizes."""
+        """The size of the blocks of a run: up to 32 of them if there is work enough, whatever the number of cores."""
         fewest = -(-trajectories // self.most)
         if fewest >= _FEW:
             return self.most
         if self.operations is None:
             blocks = 4 * -(-fewest // 4) if fewest > 1 else 1
         else:
-            worth = -(-trajectories * steps * self.operations // _WORTH)
-            blocks = max(fewest, 2 ** int(np.log2(min(worth, _FEW))))
+            worth = max(trajectories * steps * self.operations / _WORTH, 1) ** (1 / 3)
+            blocks = max(fewest, 2 ** round(np.log2(min(worth, _FEW))))
         return self.together * -(-trajectories // (blocks * self.together))
 
 

@@ -13,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from bismut.ensembles.checks import check_process, check_scheme, check_start, check_step, check_time, chosen_path, count, one_start
+from bismut.ensembles.checks import check_process, check_scheme, check_start, check_step, check_time, chosen_path, count
 from bismut.ensembles.following import follow
 from bismut.ensembles.outcome import Failure, Outcome
+from bismut.ensembles.starts import one_start
 from bismut.errors import DomainError
 from bismut.flows import Solve, kernel
 from bismut.mechanics import Scheme, State

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bismut.ensembles.checks import check_scheme, check_start, check_step, one_start
+from bismut.ensembles.checks import check_scheme, check_start, check_step
+from bismut.ensembles.starts import one_start
 from bismut.errors import BismutError
 from bismut.findings import gibbs
 from bismut.findings.bath import bath_of

@@ -24,7 +24,7 @@ import numpy as np
 
 from bismut.blame import why
 from bismut.ensembles import Result
-from bismut.ensembles.checks import many_starts, one_start
+from bismut.ensembles.starts import many_starts, one_start
 from bismut.ensembles.task import compile_time
 from bismut.findings.along import along, one_step, short_path
 from bismut.findings.bath import Bath, bath_of, depends_on_time

@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from bismut.ensembles.checks import check_scheme, check_start, check_step, one_start
+from bismut.ensembles.checks import check_scheme, check_start, check_step
+from bismut.ensembles.starts import one_start
 from bismut.errors import DomainError
 from bismut.findings.along import along, one_step, short_path
 from bismut.findings.chance import ALARM, judged

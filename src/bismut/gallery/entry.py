@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from bismut.actions import VariationalEuler
 from bismut.drawing import Drawing
 from bismut.ensembles import Trajectory, trajectory
-from bismut.ensembles.checks import check_start, one_start
+from bismut.ensembles.checks import check_start
+from bismut.ensembles.starts import one_start
 from bismut.errors import BismutError, nearest
 from bismut.mechanics import Maxwell, Scheme, State, System
 from bismut.noise import Wiener

@@ -23,7 +23,7 @@ from bismut.mechanics.system import System
 from bismut.noise import Index, Path, Stream
 from bismut.precision import cast
 from bismut.showing import brief, table
-from bismut.spaces import Point, Space, Velocity, add
+from bismut.spaces import Point, Space, Velocity, add, scale
 from bismut.tracing import traced
 
 
@@ -257,8 +257,8 @@ class Maxwell(eqx.Module):
     def draw(self, path: Path, trajectory: Index, q: Point) -> State:
         """The start of one trajectory at a point q."""
         system = self.system
-        normals = path.normals(trajectory, system.space.dim, Stream.start, system.dtype)
-        spread = system.space.unflatten(jnp.sqrt(self.temperature) * mass_root(system, q, normals))
+        normals = system.space.unflatten(path.normals(trajectory, system.space.dim, Stream.start, system.dtype))
+        spread = scale(jnp.sqrt(self.temperature), mass_root(system, q, normals))
         p = add(system.momentum(q, system.space.zero(system.dtype)), spread)
         # The projection of a Maxwell momentum is one for the motion on the surface.
         p = holonomic.project(system, q, p)[0] if system.constraints else p
@@ -278,14 +278,16 @@ def _at_rest(system: System, q: Point) -> tuple[State, tuple[int, ...]]:
     return State(q, evaluate(rest, q)), batch
 
 
-def mass_root(system: System, q: Point, z):
-    """C z with C Cᵀ = M(q), so that C z is a Maxwell momentum at kT = 1 for standard normal z."""
-    parts, start = [], 0
+def mass_root(system: System, q: Point, z: Velocity) -> Velocity:
+    """C z with C Cᵀ = M(q), so that C z is a Maxwell momentum at kT = 1 for standard normal z; piece by piece where the masses fall apart."""
+    if system.falls_apart:
+        return system.apart(lambda piece, q, z: (mass_root(piece, q, z),), q, z)[0]
+    parts, start, flat = [], 0, system.space.flatten(z)
     for matrix, (count, size) in zip(system.mass_cells(q), system.cells.runs, strict=True):
-        part = z[start : start + count * size].reshape(count, size)
+        part = flat[start : start + count * size].reshape(count, size)
         parts.append(jnp.ravel(jnp.einsum("cij,cj->ci", jax.vmap(small.cholesky)(matrix), part)))
         start += count * size
-    return jnp.concatenate(parts)
+    return system.space.unflatten(jnp.concatenate(parts))
 
 
 def _arranged(value, like):

@@ -131,7 +131,7 @@ class NativeProgram:
         self._functions = {name: (machine.function(name, ctypes.c_void_p), *needs) for name, needs in written.needs.items()}
         self._rooms = {name: [Room(facts) for facts in lists] for name, (_, _, lists) in written.needs.items()}
         self._unchecked = True  # a list of neighbours is checked once after a beginning
-        self._state_tree = jax.tree.structure(task.example)
+        self._state_tree = jax.tree.structure(task.state(self.jaxprs.begin.structure.unflatten(self.jaxprs.carry)))
         self._shared = Shared(None, None, [], [])
 
     # Calls.

@@ -33,7 +33,8 @@ class Batchwise:
     def __init__(self, module: ir.Module, name: str, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any, across: bool):
         self.frame = frame = Frame(module, name, width, fused, across)
         self.jaxprs, self.dtype = jaxprs, np.dtype(dtype)
-        self.scope = Scope(frame, frame.late, IN_REGISTERS if written_out(jaxprs.step.jaxpr.jaxpr) else IN_LOOPS)
+        short = all(written_out(part.jaxpr.jaxpr) for part in (jaxprs.begin, jaxprs.step))
+        self.scope = Scope(frame, frame.late, IN_REGISTERS if short else IN_LOOPS)
         self.groups, self.width = frame.entry(), frame.entry()
         self.h_address, self.t0_address = frame.pointer(), frame.pointer()
         scalar = lambda base: Stored(base, (), dtype, SHARED, plain=True).at(self.scope, ())
@@ -81,7 +82,7 @@ class Batchwise:
 
 
 def written_out(jaxpr) -> bool:
-    """Whether all arrays of a step are written out: it has no loops over bodies, and is not too long."""
+    """Whether all arrays are written out: there are no loops over bodies, and not too many operations."""
     return not any(e.primitive.name in ("each", "pairs") for e in equations(jaxpr)) and operations(jaxpr) <= LARGEST
 
 

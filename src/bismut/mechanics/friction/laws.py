@@ -95,8 +95,9 @@ class Uniform(Friction):
         return "Γ = rate · M(q)"
 
     def relax(self, system, q, p, h, t, kT, z):
-        a, flat = rest(system, q, t), system.space.flatten(p)
-        flat = a + jnp.exp(-self.rate * h) * (flat - a) + jnp.sqrt(-kT * jnp.expm1(-2 * self.rate * h)) * mass_root(system, q, z)
+        space, a = system.space, rest(system, q, t)
+        spread = space.flatten(mass_root(system, q, space.unflatten(z)))
+        flat = a + jnp.exp(-self.rate * h) * (space.flatten(p) - a) + jnp.sqrt(-kT * jnp.expm1(-2 * self.rate * h)) * spread
         return system.space.unflatten(along(system, q, flat, t))
 
     def drag(self, system, q, v, t, kT):

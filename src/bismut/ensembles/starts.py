@@ -1,0 +1,143 @@
+"""Where trajectories begin: all at one state, each at one of a batch, or with random momenta.
+
+    p = ∂L/∂v(q, 0) + √(kT M(q)) z,      z the normals of the trajectory
+
+Momenta are drawn by one program for any number of trajectories: by the native engine, or by XLA where that has no code for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.engines.choice import choose
+from bismut.engines.engine import Course, Program, Task
+from bismut.errors import DomainError
+from bismut.mechanics import Maxwell, State
+from bismut.noise import Index, Path, counter
+from bismut.programs import Memory, compiled, key, split
+from bismut.spaces import Point
+from bismut.tracing import traced
+
+_PROGRAMS = Memory(32)
+_PORTION = 256  # trajectories that XLA draws at a time, so that it compiles once
+
+Draw = Callable[[np.ndarray, Point | None], State]
+Starting = Callable[[np.ndarray, np.ndarray], State]
+
+
+def starting(start: State | Maxwell, path: Path, batch: tuple[int, ...]) -> Starting:
+    """The function (numbers of trajectories, their places in the batch) ↦ their starts, of length 1 if all begin alike."""
+    if isinstance(start, Maxwell):
+        draw = drawing(start, path)
+        return lambda numbers, places: draw(numbers, _rows(start.q, places) if batch else None)
+    if batch:
+        return lambda numbers, places: _rows(start, places)
+    one = jax.tree.map(lambda leaf: np.asarray(leaf)[None], start)
+    return lambda numbers, places: one
+
+
+def one_start(start: State | Maxwell, path: Path, trajectory: Any, batch: tuple[int, ...]) -> State:
+    """The start of one trajectory; of a batch, the one that belongs to it."""
+    known = not traced(trajectory)
+    if known and (isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0):
+        raise DomainError(f"trajectory must be a whole number ≥ 0, got {trajectory!r}.")
+    if batch and known and trajectory >= batch[0]:
+        raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was requested.")
+    if isinstance(start, Maxwell):
+        number = (np if known else jnp).asarray([trajectory])
+        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, number, batch))
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], start) if batch else start
+
+
+def many_starts(start: State | Maxwell, path: Path, trajectories: Any, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
+    """The starts of many trajectories along a first axis; of a batch, those at the places given, by default the numbers of the trajectories."""
+    at: Any = trajectories.astype(np.int64) if places is None else places
+    if batch or isinstance(start, Maxwell):
+        return starting(start, path, batch)(trajectories, at)
+    array = jnp if traced(start) else np
+    return jax.tree.map(lambda leaf: array.broadcast_to(array.asarray(leaf), (len(at), *np.shape(leaf))), start)
+
+
+def _rows(tree: Any, at: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[at] if traced(leaf, at) else np.asarray(leaf)[at], tree)  # JAX would compile the selection
+
+
+def drawing(start: Maxwell, path: Path) -> Draw:
+    """The function (numbers of trajectories, their points) ↦ their starts; without points all begin at the one of the start."""
+    made: dict[bool, Draw] = {}
+
+    def draw(numbers: np.ndarray, q: Point | None) -> State:
+        if traced((start, path, numbers, q)):
+            return _spread(start, path, counter(numbers), q)
+        apart = q is not None
+        if apart not in made:
+            made[apart] = _drawing(start, path, q)
+        return made[apart](numbers, q)
+
+    return draw
+
+
+def _drawing(start: Maxwell, path: Path, q: Point | None) -> Draw:
+    numbers, whole = split((start, path))
+    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[1:], leaf.dtype), q)
+    name = jax.default_backend(), key((start, path, shapes))
+    program: Program | None = _PROGRAMS.get(name, lambda: _program(numbers, whole, shapes, start.system.dtype))
+    if program is None:
+        return lambda trajectories, q: _in_portions(start, path, trajectories, q)
+
+    def draw(trajectories: np.ndarray, q: Point | None) -> State:
+        batch = program.begin(Course(1.0, 0.0), numbers, trajectories, (_words(trajectories), q))
+        return program.states(batch)
+
+    return draw
+
+
+def _program(numbers: Any, whole: Any, shapes: Point | None, dtype: np.dtype) -> Program | None:
+    """The beginning of a task that never takes a step; None if there is no native code for it."""
+
+    def begin(given, t, numbers):
+        del t
+        (start, path), (trajectory, q) = whole(numbers), given
+        return start.draw(path, trajectory, start.q if q is None else q)
+
+    word = jax.ShapeDtypeStruct((), np.dtype(np.uint32))
+    task = Task(
+        begin=begin,
+        step=lambda carry, dW, h, t, numbers: carry,
+        state=lambda carry: carry,
+        draw=lambda trajectory, k, h, numbers: jnp.zeros((1, 0), dtype),
+        per=1,
+        watches=(),
+        example=((word, word), shapes),
+        numbers=jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), numbers),
+        dtype=np.dtype(dtype),
+    )
+    engine = choose("auto", task).engine
+    return engine.compile(task) if engine.name == "native" else None
+
+
+def _words(trajectories: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    value = np.asarray(trajectories, np.uint64)
+    return value.astype(np.uint32), (value >> np.uint64(32)).astype(np.uint32)
+
+
+def _in_portions(start: Maxwell, path: Path, trajectories: np.ndarray, q: Point | None) -> State:
+    """By XLA, so many at a time; the last portion is filled up."""
+    parts = []
+    for first in range(0, len(trajectories), _PORTION):
+        places = np.minimum(np.arange(first, first + _PORTION), len(trajectories) - 1)
+        there = jax.tree.map(lambda leaf, places=places: np.asarray(leaf)[places], q)
+        parts.append(_spread(start, path, counter(trajectories[places]), there))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(trajectories)], *parts)
+
+
+@compiled
+def _spread(start: Maxwell, path: Path, index: Index, q: Point | None) -> State:
+    if q is None:
+        return jax.vmap(lambda i: start.draw(path, i, start.q))(index)
+    return jax.vmap(lambda i, place: start.draw(path, i, place))(index, q)
