@@ -59,7 +59,7 @@ Until = Annotated[
 # Where it is kept, and who runs it.
 Out = Annotated[Path | None, typer.Option(metavar="FOLDER", help="folder for the results [output/NAME, or the next free name]")]
 Final = Annotated[bool | None, typer.Option("--final/--no-final", help="keep the last states, from which a run can be extended [yes]")]
-Block = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="trajectories per block [by the size of a step]")]
+Block = Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="trajectories per block [by the work of the run]")]
 Blocks = Annotated[
     range | None,
     typer.Option(parser=block_range, metavar="A:B", help="run only these blocks, as a part in FOLDER/parts; `bismut merge FOLDER` joins parts"),

@@ -26,8 +26,8 @@ from bismut.tracing import traced
 _PROGRAMS = Memory(32)
 _PORTION = 256  # trajectories that XLA draws at a time, so that it compiles once
 
-Draw = Callable[[np.ndarray, Point | None], State]
-Starting = Callable[[np.ndarray, np.ndarray], State]
+Draw = Callable[[Any, Point | None], State]
+Starting = Callable[[Any, Any], State]
 
 
 def starting(start: State | Maxwell, path: Path, batch: tuple[int, ...]) -> Starting:
@@ -71,7 +71,7 @@ def drawing(start: Maxwell, path: Path) -> Draw:
     """The function (numbers of trajectories, their points) ↦ their starts; without points all begin at the one of the start."""
     made: dict[bool, Draw] = {}
 
-    def draw(numbers: np.ndarray, q: Point | None) -> State:
+    def draw(numbers: Any, q: Point | None) -> State:
         if traced((start, path, numbers, q)):
             return _spread(start, path, counter(numbers), q)
         apart = q is not None

@@ -84,7 +84,7 @@ def simulate(
     path        a path instead of a seed: a Wiener path refined, shifted or bounded, or any other Path
     t0          the time at the start, if anything depends on it
     on_failure  "exclude" leaves failed trajectories out from the failing step on and reports them; "raise" raises at the end
-    block       trajectories advanced together, chosen by the size of the step by default
+    block       trajectories advanced together, chosen by the work of the run by default
     mode        the engine: "native" (machine code over trajectories), "xla", or "auto": native where possible
     devices     how many local devices share the work; all by default
     keep_final  whether the last states are kept
