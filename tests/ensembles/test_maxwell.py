@@ -1,9 +1,12 @@
 """Maxwell momenta: p ~ N(0, kT M), drawn afresh for each trajectory and the same for the same seed."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import bismut as bm
+from bismut.ensembles.starts import starting
 from tests import systems
 
 KT, N = 0.7, 4000
@@ -31,3 +34,39 @@ def test_refinement_and_shift_leave_the_start_alone():
     ]
     assert np.array_equal(first[0], first[1])
     assert np.array_equal(first[0], first[2])
+
+
+def pairs() -> bm.System:
+    return bm.rigid_bodies(mass=[1.0, 2.0, 3.0], inertia=[[1.0, 2.0, 2.5]] * 3, potential=bm.dipoles((0.0, 0.0, 1.0)))
+
+
+def sphere() -> bm.System:
+    return bm.mechanical(bm.Euclidean(3), mass=[1.0, 2.0, 3.0], potential=lambda q: q[2], constraint=lambda q: jnp.array([q @ q - 1.0]))
+
+
+@pytest.mark.parametrize("make", [systems.separable, systems.vehicle, systems.heavy_top, sphere, pairs])
+@pytest.mark.parametrize("apart", [False, True], ids=["one point", "points"])
+def test_engines_draw_the_same_starts(make, apart):
+    """To round-off, whatever the number of trajectories; a start does not depend on those beside it."""
+    system = make()
+    one = system.space.random(jax.random.key(2)) if not system.constraints else jnp.array([0.6, 0.0, 0.8])
+    q = jax.tree.map(lambda leaf: jnp.stack([leaf] * 300), one) if apart else one
+    start = bm.Verlet(system).start(q, temperature=KT)
+    numbers = np.arange(300, dtype=np.uint64) + 2**33
+    native, xla = (starting(start, bm.Wiener(5), (300,) if apart else (), native=mark)(numbers, np.arange(300)) for mark in (True, False))
+    for a, b in zip(jax.tree.leaves(native), jax.tree.leaves(xla), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
+    few = starting(start, bm.Wiener(5), (300,) if apart else ())(numbers[7:10], np.arange(7, 10))
+    for a, b in zip(jax.tree.leaves(native), jax.tree.leaves(few), strict=True):
+        assert np.array_equal(a[7:10], b)
+
+
+def test_another_number_of_starts_compiles_nothing():
+    events: list[str] = []
+    scheme = bm.Langevin(pairs(), temperature=KT, friction=1.0)
+    start = scheme.start((2.0 * jnp.eye(3), jnp.tile(jnp.eye(3), (3, 1, 1))), temperature=KT)
+    go = lambda n: bm.simulate(scheme, start, step=0.01, steps=1, trajectories=n, seed=1)
+    go(3)
+    jax.monitoring.register_event_duration_secs_listener(lambda name, *_, **__: events.append(name))
+    go(700)
+    assert not [name for name in events if "backend_compile" in name]

@@ -137,8 +137,9 @@ class Request:
 
     @cached_property
     def starting(self) -> tuple[Starting, ...]:
-        """Where trajectories begin, for each variant."""
-        return tuple(starting(start, setting.path, self.batch) for start, setting in zip(self.starts, self.settings, strict=True))
+        """Where trajectories begin, for each variant; drawn by the engine that makes the steps."""
+        native = self.chosen.engine.name == "native"
+        return tuple(starting(start, setting.path, self.batch, native) for start, setting in zip(self.starts, self.settings, strict=True))
 
     @property
     def begins(self) -> float:

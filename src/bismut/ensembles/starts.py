@@ -30,10 +30,10 @@ Draw = Callable[[Any, Point | None], State]
 Starting = Callable[[Any, Any], State]
 
 
-def starting(start: State | Maxwell, path: Path, batch: tuple[int, ...]) -> Starting:
+def starting(start: State | Maxwell, path: Path, batch: tuple[int, ...], native: bool = True) -> Starting:
     """The function (numbers of trajectories, their places in the batch) ↦ their starts, of length 1 if all begin alike."""
     if isinstance(start, Maxwell):
-        draw = drawing(start, path)
+        draw = drawing(start, path, native)
         return lambda numbers, places: draw(numbers, _rows(start.q, places) if batch else None)
     if batch:
         return lambda numbers, places: _rows(start, places)
@@ -67,14 +67,17 @@ def _rows(tree: Any, at: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[at] if traced(leaf, at) else np.asarray(leaf)[at], tree)  # JAX would compile the selection
 
 
-def drawing(start: Maxwell, path: Path) -> Draw:
-    """The function (numbers of trajectories, their points) ↦ their starts; without points all begin at the one of the start."""
+def drawing(start: Maxwell, path: Path, native: bool) -> Draw:
+    """The function (numbers of trajectories, their points) ↦ their starts; without points all begin at the one of the start. By XLA, unless native
+    code may draw them."""
     made: dict[bool, Draw] = {}
 
     def draw(numbers: Any, q: Point | None) -> State:
         if traced((start, path, numbers, q)):
             return _spread(start, path, counter(numbers), q)
         apart = q is not None
+        if not native:
+            return _in_portions(start, path, numbers, q)
         if apart not in made:
             made[apart] = _drawing(start, path, q)
         return made[apart](numbers, q)
