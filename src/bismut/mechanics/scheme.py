@@ -16,7 +16,7 @@ import numpy as np
 from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
 from bismut.host import evaluate
 from bismut.mechanics import constraint as holonomic
-from bismut.mechanics import small
+from bismut.mechanics import describing, small
 from bismut.mechanics.commuting import commuting
 from bismut.mechanics.state import Ledger, State, blank_ledger
 from bismut.mechanics.system import System
@@ -133,7 +133,7 @@ class Scheme(eqx.Module):
     def _repr_html_(self) -> str:
         rows = [("claims", str(self.promised)), ("Wiener processes", str(self.channels))]
         named = {name for name, _ in rows}
-        return table(f"{self.title} on {self.space}", [*rows, *(row for row in self.system.shown() if row[0] not in named)])
+        return table(f"{self.title} on {self.space}", [*rows, *(row for row in describing.rows(self.system) if row[0] not in named)])
 
     def start(
         self,

@@ -13,38 +13,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import BismutError, ShapeError, nearest
 from bismut.host import at_once
 from bismut.mechanics import constraint as holonomic
-from bismut.mechanics import newton, refusals, small
-from bismut.mechanics.balance import Balance
-from bismut.mechanics.dependence import affine, depends
-from bismut.mechanics.function import UserFunction, user_function, wanted
+from bismut.mechanics import describing, newton, pieces, refusals, small
+from bismut.mechanics.declared import Declared, Scalar
+from bismut.mechanics.dependence import affine
+from bismut.mechanics.function import user_function, wanted
 from bismut.mechanics.hamiltonian import of_velocity
 from bismut.mechanics.kicks import kick
 from bismut.mechanics.kinetic import Quadratic
 from bismut.mechanics.newton import Cells
-from bismut.mechanics.saddle import Touches
 from bismut.mechanics.state import State
 from bismut.mechanics.symmetry import Symmetry
 from bismut.precision import cast, real_type
-from bismut.repetition import each
-from bismut.showing import brief, counted, table
-from bismut.spaces import Dual, Point, Power, Product, Space, Velocity, add, pair
+from bismut.showing import table
+from bismut.spaces import Point, Power, Product, Space, Velocity, pair
 from bismut.tracing import without_numbers
 
-Scalar = Float[Array, ""]
-# A system without noise.
-_QUIET = {"_noise": None, "_random_force": None, "_noise_hamiltonian": None, "channels": 0, "random_forces": 0, "noise_hamiltonians": 0}
 
-
-class System(eqx.Module):
+class System(Declared):
     """Space, Lagrangian, stochastic potentials, force and symmetries.
 
     lagrangian  L(q, v), one number
@@ -59,28 +51,6 @@ class System(eqx.Module):
     parameters  numbers (any tree of arrays) passed to the functions that name an argument `parameters`
     cells       sizes of the blocks into which ∂L/∂v decomposes, one per array of the velocity; known for `mechanical` systems
     """
-
-    space: Space = eqx.field(static=True)
-    parameters: Any
-    dissipation: Any  # None, or (system, q, v, t) ↦ the force that balances heat
-    _lagrangian: UserFunction | None = eqx.field(static=True)
-    _noise: UserFunction | None = eqx.field(static=True)
-    _force: UserFunction | None = eqx.field(static=True)
-    _random_force: UserFunction | None = eqx.field(static=True)
-    _hamiltonian: UserFunction | None = eqx.field(static=True)
-    _noise_hamiltonian: UserFunction | None = eqx.field(static=True)
-    _constraint: UserFunction | None = eqx.field(static=True)
-    _symmetries: tuple[tuple[str, Symmetry], ...] = eqx.field(static=True)
-    _invariants: tuple[tuple[str, UserFunction], ...] = eqx.field(static=True)
-    _potential: UserFunction | None = eqx.field(static=True)
-    _kinetic: UserFunction | None = eqx.field(static=True)
-    _cells: tuple[int, ...] | None = eqx.field(static=True)
-    channels: int = eqx.field(static=True)
-    random_forces: int = eqx.field(static=True)
-    noise_hamiltonians: int = eqx.field(static=True)
-    constraints: int = eqx.field(static=True)
-    touches: Touches = eqx.field(static=True)
-    precision: str = eqx.field(static=True)
 
     def __init__(
         self,
@@ -132,139 +102,9 @@ class System(eqx.Module):
             self.touches = holonomic.touches(self)
         refusals.check(self)
 
-    # What the user wrote.
-
-    @property
-    def dtype(self) -> np.dtype:
-        return np.dtype(self.precision)
-
-    @property
-    def symmetries(self) -> dict[str, Symmetry]:
-        """Names and actions, as they were given."""
-        return dict(self._symmetries)
-
-    @property
-    def invariants(self) -> dict[str, UserFunction]:
-        """Names and functions that every path should keep."""
-        return dict(self._invariants)
-
-    def invariant(self, name: str, state: State, t=0.0) -> Float[Array, ...]:
-        """The value of a named invariant."""
-        if name not in self.invariants:
-            raise BismutError(f"This system has no invariant {name!r}. {nearest(name, self.invariants)}")
-        return jnp.asarray(self._call(self.invariants[name], state.q, state.p, t=t))
-
-    @property
-    def reduced(self) -> bool:
-        """Whether states are (a, μ) on the dual of an algebra, after reduction by symmetry, and no pairs of a cotangent bundle."""
-        return isinstance(self.space, Dual)
-
-    @property
-    def forced(self) -> bool:
-        """Whether anything acts that has no potential, be it steady or random."""
-        return self.pushed or self._random_force is not None
-
-    @property
-    def pushed(self) -> bool:
-        """Whether a force acts that is not random."""
-        return self._force is not None or self.dissipation is not None
-
-    @property
-    def has_impulses(self) -> bool:
-        """Whether forces act that a scheme of phase space places at its nodes."""
-        return (
-            self._random_force is not None or self._force is not None or (self.dissipation is not None and not isinstance(self.dissipation, Balance))
-        )
-
-    @property
-    def potentials(self) -> int:
-        """How many of the Wiener processes, the first, belong to stochastic potentials."""
-        return self.channels - self.random_forces - self.noise_hamiltonians
-
-    @property
-    @without_numbers
-    def force_sees_velocity(self) -> bool:
-        """Whether a force, steady or random, depends on the velocity."""
-        q, zero = self.space.origin(self.dtype), self.space.zero(self.dtype)
-        steady = self.pushed and depends(lambda v: self.force(q, v), zero)
-        return steady or self.kick_sees_velocity
-
-    @property
-    @without_numbers
-    def kick_sees_velocity(self) -> bool:
-        """Whether a random force depends on the velocity, so that Itô and Stratonovich differ."""
-        q = self.space.origin(self.dtype)
-        return self._random_force is not None and depends(lambda v: self.random_force(q, v), self.space.zero(self.dtype))
-
-    @property
-    def has_lagrangian(self) -> bool:
-        return self._lagrangian is not None
-
-    @property
-    def moves(self) -> bool:
-        """Whether it is known how it moves: by a Lagrangian or a Hamiltonian."""
-        return self.has_lagrangian or self._hamiltonian is not None
-
-    @property
-    def in_phase_space(self) -> bool:
-        """Whether only a scheme of phase space can step it, because noise sees the momentum or H stands for L."""
-        return self._hamiltonian is not None or self._noise_hamiltonian is not None
-
-    @property
-    def separable(self) -> bool:
-        """Whether L = T(v) − U(q) with a T that falls into cells, so that U alone couples them."""
-        return self._cells is not None
-
-    @at_once
-    def lagrangian(self, q: Point, v: Velocity, t=0.0) -> Scalar:
-        """L(q, v)."""
-        if self._lagrangian is None:
-            raise BismutError("This system has no Lagrangian. Give Discrete(..., system=System(space, lagrangian)) to have energy and velocities.")
-        return self._call(self._lagrangian, q, v, t=t)
-
-    @at_once
-    def potential(self, q: Point, t=0.0) -> Scalar:
-        """U(q) of a system written as L = T − U; of any other, −L at rest."""
-        if self._potential is None:
-            return -self.lagrangian(q, self.space.zero(self.dtype), t)
-        return self._call(self._potential, q, t=t)
-
-    def constraint(self, q: Point, t: Any = 0.0) -> Float[Array, " k"]:
-        """g(q, t), zero all along the motion."""
-        return jnp.zeros(0, self.dtype) if self._constraint is None else self._call(self._constraint, q, t=t)
-
-    @property
-    def moving_constraint(self) -> bool:
-        """Whether the surface g(q, t) = 0 moves, because g names t: then it does work."""
-        return self._constraint is not None and "t" in self._constraint.wants
-
-    @at_once
-    def noise(self, q: Point, t=0.0) -> Float[Array, " m"]:
-        """γ(q), one value per Wiener process; 0 for those of random forces and of noise Hamiltonians, which have none."""
-        if self._noise is None:
-            return jnp.zeros(self.channels, self.dtype)
-        values = self._call(self._noise, q, t=t)
-        others = self.random_forces + self.noise_hamiltonians
-        return jnp.concatenate([values, jnp.zeros(others, self.dtype)]) if others else values
-
-    @at_once
-    def force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
-        """F(q, v), with the dissipation that balances heat, if any."""
-        force = self.space.zero(self.dtype) if self._force is None else self._call(self._force, q, v, t=t)
-        return force if self.dissipation is None else add(force, self.dissipation(self, q, v, t))
-
-    @at_once
-    def random_force(self, q: Point, v: Velocity, t=0.0) -> Velocity:
-        """F_j(q, v), the Wiener process as the first axis of each array."""
-        assert self._random_force is not None
-        return self._call(self._random_force, q, v, t=t)
-
     def kick(self, q: Point, v: Velocity, dW: Float[Array, " m"], t=0.0) -> Velocity:
         """Σ dγ_i(q) ΔW_i + Σ F_j(q, v) ΔW_j."""
         return kick(self, q, v, dW, t)
-
-    def _call(self, function: UserFunction, *arguments, t):
-        return function(*arguments, t=t, parameters=self.parameters)
 
     # What follows.
 
@@ -382,104 +222,45 @@ class System(eqx.Module):
         """Whether T is the sum of those of several pieces: factors of a product, bodies of a power."""
         return self.inert and isinstance(self.space, Power | Product)
 
-    def apart(self, function: Callable[..., tuple], *trees: Any) -> tuple:
-        """function(piece, *parts), a tuple of trees, for every piece of the free system; each entry as the space holds its pieces."""
-        if not self.falls_apart:
-            return function(self, *trees)
-        assert self._kinetic is not None
-        space, kinetic = self.space, self._kinetic.function
-        assert isinstance(kinetic, Quadratic)
-        if isinstance(space, Power):
-            return each(lambda masses, *parts: self._piece(kinetic.one(masses)).apart(function, *parts), kinetic.masses, *trees)
-        found = [self._piece(factor).apart(function, *parts) for factor, *parts in zip(kinetic.factors(), *trees, strict=True)]
-        return tuple(zip(*found, strict=True))
-
-    def _piece(self, kinetic: Quadratic) -> System:
-        """Free motion with a kinetic energy of fewer bodies."""
-        T, cells = UserFunction("kinetic", kinetic, ()), _cells_of(kinetic)
-        nothing = UserFunction("potential", lambda q: jnp.zeros((), self.dtype), ())
-        changed = {"_lagrangian": T, "_kinetic": T, "_potential": nothing, "_force": None, "dissipation": None, **_QUIET}
-        return self._changed(space=kinetic.space, _cells=cells, parameters=None, _symmetries=(), **changed)
-
     def with_parameters(self, parameters: Any) -> System:
         """The same system with other numbers; nothing is recompiled."""
         new = cast(parameters, self.dtype)
         if jax.tree.structure(new) != jax.tree.structure(self.parameters):
             raise ShapeError(f"The parameters must keep their structure {jax.tree.structure(self.parameters)}, got {jax.tree.structure(new)}.")
-        return self._changed(parameters=new)
+        return self.changed(parameters=new)
+
+    def apart(self, function: Callable[..., tuple], *trees: Any) -> tuple:
+        """function(piece, *parts), a tuple of trees, for every piece of the free system; each entry as the space holds its pieces."""
+        return pieces.apart(self, function, *trees)
 
     def without_kinetic_energy(self) -> System:
         """The same potentials with L = −U: what couples the cells of a separable system."""
-        potential = self._potential
-        assert potential is not None
-        minus = UserFunction("lagrangian", lambda q, v, t, parameters: -potential(q, t=t, parameters=parameters), ("t", "parameters"))
-        return self._changed(_lagrangian=minus, _kinetic=None)
+        return pieces.without_kinetic_energy(self)
 
     def without_potential(self) -> System:
         """The same constraints with L = T alone, and neither noise nor force: free motion."""
-        if self._kinetic is None:
-            whole = self._lagrangian
-            assert whole is not None
-
-            def kinetic(q, v, t, parameters):
-                at_rest = self.space.zero(self.dtype)
-                return whole(q, v, t=t, parameters=parameters) - whole(q, at_rest, t=t, parameters=parameters)
-
-            free = UserFunction("kinetic", kinetic, ("t", "parameters"))
-        else:
-            free = self._kinetic
-        nothing = UserFunction("potential", lambda q: jnp.zeros((), self.dtype), ())
-        return self._changed(_lagrangian=free, _potential=nothing, _force=None, dissipation=None, **_QUIET)
+        return pieces.without_potential(self)
 
     def using(self, retraction: str) -> System:
         """The same system on its space with another retraction."""
-        return self._changed(space=self.space.using(retraction))
+        return self.changed(space=self.space.using(retraction))
 
     def without_noise(self) -> System:
-        return self._changed(**_QUIET)
+        return self.changed(**pieces.QUIET)
 
     def with_dissipation(self, dissipation: Any) -> System:
         """The same system with a force (system, q, v, t) ↦ covector that balances heat, beside its own."""
-        return self._changed(dissipation=dissipation)
+        return self.changed(dissipation=dissipation)
 
     def __repr__(self) -> str:
-        what = [counted(self.channels, "Wiener process", "Wiener processes")] if self.channels else []
-        what += ["forced"] if self.pushed else []
-        what += [counted(self.random_forces, "random force")] if self.random_forces else []
-        what += [counted(self.noise_hamiltonians, "noise Hamiltonian")] if self.noise_hamiltonians else []
-        what += [counted(self.constraints, "constraint")] if self.constraints else []
-        what += [f"symmetries {', '.join(self.symmetries)}"] if self.symmetries else []
-        what += [f"invariants {', '.join(self.invariants)}"] if self.invariants else []
-        what += [f"parameters {brief(self.parameters)}"] if jax.tree.leaves(self.parameters) else []
-        return f"System({'; '.join([str(self.space), *what])})"
-
-    def shown(self) -> list[tuple[str, str]]:
-        """What is known of the system, line by line, for a table."""
-        form = "T(v) − U(q)" if self.separable else "L(q, v)" if self.has_lagrangian else "none"
-        form = ("Lagrangian", form) if self._hamiltonian is None else ("Hamiltonian", "H(a, μ)" if self.reduced else "H(q, p)")
-        rows = [("degrees of freedom", str(self.freedom)), form, ("Wiener processes", str(self.channels))]
-        rows += [("noise Hamiltonians", str(self.noise_hamiltonians))] if self.noise_hamiltonians else []
-        rows += [("force", "friction that balances the noise" if self._force is None else "F(q, v)")] if self.pushed else []
-        rows += [("random forces", str(self.random_forces))] if self.random_forces else []
-        rows += [("constraints", str(self.constraints))] if self.constraints else []
-        rows += [(f"symmetry {name}", symmetry.words) for name, symmetry in self._symmetries]
-        rows += [("invariants", ", ".join(self.invariants))] if self.invariants else []
-        rows += [("parameters", brief(self.parameters))] if jax.tree.leaves(self.parameters) else []
-        return rows if self.precision == "float64" else [*rows, ("precision", self.precision)]
+        return describing.line(self)
 
     def _repr_html_(self) -> str:
-        return table(f"System on {self.space}", self.shown())
+        return table(f"System on {self.space}", describing.rows(self))
 
-    def _changed(self, **fields) -> System:
+    def changed(self, **fields) -> System:
         """A copy with other fields, not checked again."""
         new = object.__new__(System)
         for name in System.__dataclass_fields__:
             object.__setattr__(new, name, fields.get(name, getattr(self, name)))
         return new
-
-
-def _cells_of(kinetic: Quadratic) -> tuple[int, ...]:
-    """The sizes of the cells that a kinetic energy and the ends of a step couple, one for each array of the velocity."""
-    leaves = jax.tree.leaves(jax.eval_shape(kinetic.space.zero))
-    masses = jax.tree.leaves(kinetic.masses)
-    return tuple(v.shape[-1] if m.ndim > v.ndim else cell for m, v, cell in zip(masses, leaves, kinetic.space.cells(), strict=True))
