@@ -55,7 +55,7 @@ def test_parts_of_pages_that_are_linked_to_are_there():
         ("README.md", "[a](docs/api.md#class-SO3)", "[a](api.md#class-so3)"),
         ("docs/tutorial/2-noise.md", "[a](../../README.md)", "[a](../index.md)"),
         ("docs/tutorial/2-noise.md", "![a](../pictures/noise.png)", "![a](../pictures/noise.png)"),
-        ("docs/api.md", "[source](../src/bismut/host.py)", "{source}`source <src/bismut/host.py>`"),
+        ("docs/api.md", "[source](../src/bismut/errors.py)", "{source}`source <src/bismut/errors.py>`"),
         ("docs/api.md", "[`f`](https://example.org/a#b)", "[`f`](https://example.org/a#b)"),
         ("docs/api.md", "```py\n[a](no.md)\n```", "```py\n[a](no.md)\n```"),
         ("docs/api.md", '<a id="class-SO3"></a>', "(class-so3)="),

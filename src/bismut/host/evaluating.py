@@ -1,0 +1,126 @@
+"""A function evaluated once, here and now, without compiling.
+
+JAX compiles every operation when it meets it first, 20 ms each; a check that evaluates a function at one point would take a second, nearly all of it
+compiling. So the function is traced, and its jaxpr carried out in NumPy, equation by equation. What has no line in the tables is left to JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, TypeVar, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import ClosedJaxpr, Literal
+
+from bismut.host import arrays, control, entries, keys
+from bismut.host.keys import KEY, understood, unwrapped, wrapped
+from bismut.tracing import traced
+
+Given = list[np.ndarray]
+Method = TypeVar("Method", bound=Callable)
+
+
+def evaluate(function: Callable, *arguments: Any) -> Any:
+    """function(*arguments); as JAX does it where something is traced."""
+    return repeated(function)(*arguments)
+
+
+def repeated(function: Callable) -> Callable:
+    """The function evaluated so, traced once for arguments of the same shapes: for those who ask a few times."""
+    known: dict[Any, tuple[ClosedJaxpr, Any]] = {}
+
+    def call(*arguments: Any) -> Any:
+        if traced(arguments):
+            return function(*jax.tree.map(jnp.asarray, arguments))
+        leaves, structure = jax.tree.flatten(arguments)
+        key = structure, tuple(jax.typeof(leaf) for leaf in leaves)
+        if key not in known:
+            closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
+            if traced(closed.consts):
+                return function(*jax.tree.map(jnp.asarray, arguments))
+            known[key] = closed, jax.tree.structure(shapes)
+        closed, structure = known[key]
+        with np.errstate(all="ignore"), jax.ensure_compile_time_eval():  # here and now, also where something else is being traced
+            found = _run(closed, [_known(leaf, aval.dtype) for leaf, aval in zip(leaves, closed.in_avals, strict=True)])
+            return jax.tree.unflatten(structure, _given(found))  # jnp.asarray would compile
+
+    return call
+
+
+def at_once(method: Method) -> Method:
+    """A method that is evaluated so where its arguments are known, and is what it was where anything is traced."""
+
+    @wraps(method)
+    def call(self, *arguments, **named):
+        arrays = [i for i, argument in enumerate(arguments) if not isinstance(argument, str | int | float | type | np.dtype | None)]
+        if traced((self, arguments, named)):
+            return method(self, *arguments, **named)
+
+        def function(*given):
+            whole = list(arguments)
+            for i, argument in zip(arrays, given, strict=True):
+                whole[i] = argument
+            return method(self, *whole, **named)
+
+        return evaluate(function, *(arguments[i] for i in arrays))
+
+    return cast(Method, call)
+
+
+def _run(closed: ClosedJaxpr, arguments: list) -> list:
+    jaxpr = closed.jaxpr
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_known, closed.consts), strict=True))
+    env.update(zip(jaxpr.invars, arguments, strict=True))
+    read = lambda v: np.asarray(v.val, cast(Any, v.aval).dtype) if isinstance(v, Literal) else env[v]
+    for equation in jaxpr.eqns:
+        inputs = [read(v) for v in equation.invars]
+        env.update(zip(equation.outvars, _outputs(equation, inputs), strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _known(value: Any, dtype: Any = None) -> Any:
+    """A constant; what NumPy has no type for stays JAX's."""
+    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
+        return unwrapped(value) if understood(value.dtype) else value
+    return np.asarray(value, dtype)
+
+
+def _is_key(value: Any) -> bool:
+    return getattr(value, "dtype", None) == KEY
+
+
+def _given(values: list) -> list:
+    """What JAX makes of values."""
+    plain = jax.device_put([0 if _is_key(value) else value for value in values])
+    return [wrapped(value) if _is_key(value) else there for value, there in zip(values, plain, strict=True)]
+
+
+def _outputs(equation, inputs: list) -> list:
+    name = equation.primitive.name
+    if name in entries.RULES and all(np.asarray(x).dtype.kind in entries.RULES[name][1] for x in inputs):
+        return [entries.RULES[name][0](*inputs)]
+    if name in arrays.RULES and (found := arrays.RULES[name](equation, inputs)) is not None:
+        return found
+    if name in control.RULES:
+        return control.RULES[name](_run, equation.params, inputs)
+    if name in keys.RULES and any(understood(v.aval.dtype) for v in (*equation.invars, *equation.outvars)):
+        return keys.RULES[name](equation, inputs)
+    if name in ("each", "pairs"):
+        shapes = tuple((np.shape(x), np.asarray(x).dtype) for x in inputs)
+        return _run(_expanded(equation.primitive, equation.params["jaxpr"], equation.params["layout"], shapes), inputs)
+    return _by_jax(equation, inputs)
+
+
+def _by_jax(equation, inputs: list) -> list:
+    inputs = [wrapped(x) if _is_key(x) else x for x in inputs]
+    found = equation.primitive.bind(*inputs, **equation.params)
+    return [_known(x) for x in (found if equation.primitive.multiple_results else [found])]
+
+
+@lru_cache(maxsize=64)
+def _expanded(primitive: Any, jaxpr: ClosedJaxpr, layout: Any, shapes: tuple) -> ClosedJaxpr:
+    """A loop over bodies or pairs as operations on arrays; in a loop over steps it is met again and again."""
+    return jax.make_jaxpr(lambda *x: primitive.impl(*x, jaxpr=jaxpr, layout=layout))(*(jax.ShapeDtypeStruct(*shape) for shape in shapes))
