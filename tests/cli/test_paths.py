@@ -9,6 +9,7 @@ import bismut as bm
 from bismut.cli.runs.prepare import prepare
 from bismut.cli.runs.schema import Mistakes
 from bismut.cli.runs.toml import write
+from bismut.cli.runs.typed import from_typed
 
 BASE = {"system": {"name": "oscillator"}, "steps": 8, "trajectories": 2, "seed": 5, "step": 0.1}
 
@@ -43,6 +44,19 @@ def test_a_recorded_path_becomes_numbers(tmp_path, ending):
     file.unlink()
     found = run.request().path.increments(0, 8, 1, 0.1)
     np.testing.assert_allclose(np.asarray(found), np.diff(values, axis=0), atol=1e-12)
+
+
+def test_a_file_lies_beside_the_run_file_that_names_it(tmp_path, monkeypatch):
+    """Wherever the command is given; with an absolute name, where that says."""
+    folder, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
+    folder.mkdir(), elsewhere.mkdir()
+    np.save(folder / "wind.npy", np.ones((8, 1)))
+    np.save(elsewhere / "wind.npy", np.zeros((8, 1)))
+    monkeypatch.chdir(elsewhere)
+    for named, value in (("wind.npy", 1.0), (str(elsewhere / "wind.npy"), 0.0)):
+        (folder / "r.toml").write_text(write({**BASE, "path": {"name": "Recorded", "file": named}}))
+        run = from_typed(str(folder / "r.toml"), {}, {}, [])
+        assert float(run.request().path.increments(0, 8, 1, 0.1)[0, 0]) == value
 
 
 @pytest.mark.parametrize(

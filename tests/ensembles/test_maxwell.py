@@ -70,3 +70,14 @@ def test_another_number_of_starts_compiles_nothing():
     jax.monitoring.register_event_duration_secs_listener(lambda name, *_, **__: events.append(name))
     go(700)
     assert not [name for name in events if "backend_compile" in name]
+
+
+@pytest.mark.parametrize("motion", [{"temperature": KT}, {"velocity": jnp.zeros((5, 3))}], ids=["drawn", "given"])
+def test_as_many_trajectories_as_starts(motion):
+    """Unless another number is asked for, which is refused."""
+    scheme = bm.VariationalEuler(systems.separable())
+    start = scheme.start(jnp.arange(15.0).reshape(5, 3) / 15, **motion)
+    result = bm.simulate(scheme, start, step=0.01, steps=2)
+    assert result.trajectories_run == len(result.final.q) == 5
+    with pytest.raises(bm.errors.DomainError, match="start holds"):
+        bm.simulate(scheme, start, step=0.01, steps=2, trajectories=4)

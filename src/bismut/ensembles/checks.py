@@ -124,7 +124,7 @@ def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
     if not isinstance(start, State | Maxwell):
         raise ShapeError(f"start must be a State from scheme.start(...), got {type(start).__name__}.")
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
-        return _one_axis(_leading(scheme, start))  # differentiated or mapped over: its numbers are not known here
+        return _one_axis(leading(scheme, start))  # differentiated or mapped over: its numbers are not known here
     if isinstance(start, Maxwell):
         return _one_axis(scheme.space.check(start.q, "start.q"))
     at, batch = scheme.space.check(start.q, "start.q"), scheme.space.check_velocity(start.p, "start.p")
@@ -142,12 +142,12 @@ def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
     return _one_axis(batch)
 
 
-def _leading(scheme: Scheme, start: State | Maxwell) -> tuple[int, ...]:
+def leading(scheme: Scheme, start: State | Maxwell) -> tuple[int, ...]:
     """The axes that points have before those of the space; momenta, where there are no points."""
     own = jax.eval_shape(lambda: (scheme.space.origin(scheme.system.dtype), scheme.space.zero(scheme.system.dtype)))
     given = (start.q, start.p) if isinstance(start, State) else start.q
     leaf, like = jax.tree.leaves(given)[0], jax.tree.leaves(own)[0]
-    return tuple(leaf.shape[: leaf.ndim - len(like.shape)])
+    return tuple(np.shape(leaf)[: np.ndim(leaf) - len(like.shape)])
 
 
 def _one_axis(batch: tuple[int, ...]) -> tuple[int, ...]:

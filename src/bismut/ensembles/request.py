@@ -27,6 +27,7 @@ from bismut.ensembles.checks import (
     chosen_path,
     count,
     example_of,
+    leading,
     one_of,
 )
 from bismut.ensembles.desk import portion_of
@@ -189,7 +190,10 @@ def request(
     check_time(t0)
     check_tables(observe, until, sweep)
     check_looks(observe, steps)
-    steps, trajectories = count(steps, "steps"), count(1 if trajectories is None else trajectories, "trajectories")
+    if trajectories is None:
+        batch = leading(scheme, start) if isinstance(start, State | Maxwell) else ()
+        trajectories = batch[0] if batch else 1
+    steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")
     every = count(every if every is not None else -(-steps // 100), "every")
     burn_in, first = count(burn_in, "burn_in", least=0), count(first_trajectory, "first_trajectory", least=0)
     if burn_in + steps >= 2**30:

@@ -74,6 +74,7 @@ def simulate(
     start       from scheme.start(...): one state, one for each trajectory, or random momenta
     step        the time step h
     steps       number of steps after the burn-in
+    trajectories  how many; by default one for each start
     seed        of the noise; a run is a function of it
     observe     names, each with a function of a State, or of a State and t (`energy`, `temperature`, `momentum(name)` or your own), or an observer
                 (`histogram`, `time_average`, `autocorrelation`, `section`, ... or your own `Observer`)

@@ -28,6 +28,7 @@ def from_typed(what: str, numbers: Mapping[str, Any], tables: Mapping[str, Mappi
     model = None
     if what.endswith(".toml"):
         document, lines = read(Path(what))
+        document = {key: _beside(Path(what), value) for key, value in document.items()}
     elif ":" in what or what.endswith(".py"):
         model = from_file(what)
     else:
@@ -53,6 +54,12 @@ def from_typed(what: str, numbers: Mapping[str, Any], tables: Mapping[str, Mappi
         count = document.get("trajectories", DEFAULTS["trajectories"])
         document["observe"] = from_words(observe, count if isinstance(count, int) else 1)
     return prepare(document, lines, what, model)
+
+
+def _beside(file: Path, table: Any) -> Any:
+    """A table of a run file; a file that it names lies beside the run file, wherever the command is given."""
+    named = table.get("file") if isinstance(table, Mapping) else None
+    return {**table, "file": str(file.parent / named)} if isinstance(named, str) else table
 
 
 def settings(option: str, typed: list[str] | None, example: str) -> dict[str, Any]:
