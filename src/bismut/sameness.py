@@ -201,7 +201,7 @@ def _open(kind: type) -> bool:
         return False
     try:
         _, made_from, _, items, pairs = object.__new__(kind).__reduce_ex__(4)
-    except TypeError:
+    except Exception:  # a class may look at its own attributes, of which a blank object has none
         return False
     return made_from == (kind,) and items is None and pairs is None
 

@@ -34,6 +34,11 @@ def test_where_the_work_is_not_known_few_blocks_are_four():
     assert asked(10, 5_000, mode="xla").blocks == 4
 
 
+@pytest.mark.parametrize("trajectories", [20_000, 41_000, 140_000])
+def test_few_blocks_are_shared_evenly_by_two_and_by_four(trajectories):
+    assert asked(100, trajectories).blocks % 4 == 0
+
+
 def test_a_pace_is_kept_and_is_one_of_work():
     """So many steps as take a third of a second, of ten times the trajectories a tenth; at first few, and never many times more than were seen."""
     pace = Pace()
@@ -42,7 +47,6 @@ def test_a_pace_is_kept_and_is_one_of_work():
     assert pace.steps(1000) == 64
     assert pace.steps(4000) == 16
     assert pace.steps(100) == 640
-    assert pace.steps(1) == 64 * 1000 // 16
     pace.learn(16, 1000, 1e-9)
     assert pace.steps(1000) == 16 * 64
 
@@ -59,5 +63,14 @@ def test_a_run_begins_at_the_pace_of_the_last(monkeypatch):
     chunks.clear()
     assert go().energy.mean.equals(first.energy.mean)
     assert chunks == [200]
-    other = request(own, first.request.starts[0], step=0.1, steps=200, every=25, trajectories=4)
-    assert pace_of(other) is not pace_of(first.request)
+    again = lambda **more: request(own, first.request.starts[0], **({"step": 0.2, "steps": 900, "every": 50, "trajectories": 4} | more))
+    assert pace_of(again()) is pace_of(first.request)
+    assert pace_of(again(every=25)) is not pace_of(first.request)
+    assert pace_of(again(mode="xla")) is not pace_of(first.request)
+
+
+@pytest.mark.parametrize(("mode", "places"), [("native", 16), ("xla", 2048)])
+def test_a_block_of_one_has_no_longer_chunks_than_its_vector_is_wide(mode, places):
+    """It takes as long as a whole vector: what is filled up is computed, too."""
+    one = asked(10**6, 2049, mode=mode, block=2048)
+    assert [one.program.places(len(one.numbers(block))) for block in range(2)] == [2048, places]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.ensembles import starts
 from bismut.ensembles.starts import starting
 from tests import systems
 
@@ -44,18 +45,28 @@ def sphere() -> bm.System:
     return bm.mechanical(bm.Euclidean(3), mass=[1.0, 2.0, 3.0], potential=lambda q: q[2], constraint=lambda q: jnp.array([q @ q - 1.0]))
 
 
+def _others(system, one):
+    """Two other points."""
+    if system.constraints:
+        return jnp.array([0.0, 1.0, 0.0]), jnp.array([0.0, 0.6, -0.8])
+    return tuple(system.space.random(jax.random.key(seed)) for seed in (3, 4))
+
+
 @pytest.mark.parametrize("make", [systems.separable, systems.vehicle, systems.heavy_top, sphere, pairs])
 @pytest.mark.parametrize("apart", [False, True], ids=["one point", "points"])
 def test_engines_draw_the_same_starts(make, apart):
     """To round-off, whatever the number of trajectories; a start does not depend on those beside it."""
     system = make()
     one = system.space.random(jax.random.key(2)) if not system.constraints else jnp.array([0.6, 0.0, 0.8])
-    q = jax.tree.map(lambda leaf: jnp.stack([leaf] * 300), one) if apart else one
+    q = jax.tree.map(lambda *leaves: jnp.stack(leaves * 100), *[one, *_others(system, one)]) if apart else one
     start = bm.Verlet(system).start(q, temperature=KT)
     numbers = np.arange(300, dtype=np.uint64) + 2**33
+    made = starts._PROGRAMS.made
     native, xla = (starting(start, bm.Wiener(5), (300,) if apart else (), native=mark)(numbers, np.arange(300)) for mark in (True, False))
     for a, b in zip(jax.tree.leaves(native), jax.tree.leaves(xla), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
+    assert starts._PROGRAMS.made <= made + 1
+    assert next(reversed(starts._PROGRAMS._values.values())) is not None, "native code was refused"
     few = starting(start, bm.Wiener(5), (300,) if apart else ())(numbers[7:10], np.arange(7, 10))
     for a, b in zip(jax.tree.leaves(native), jax.tree.leaves(few), strict=True):
         assert np.array_equal(a[7:10], b)
@@ -67,9 +78,32 @@ def test_another_number_of_starts_compiles_nothing():
     start = scheme.start((2.0 * jnp.eye(3), jnp.tile(jnp.eye(3), (3, 1, 1))), temperature=KT)
     go = lambda n: bm.simulate(scheme, start, step=0.01, steps=1, trajectories=n, seed=1)
     go(3)
+    made = starts._PROGRAMS.made
     jax.monitoring.register_event_duration_secs_listener(lambda name, *_, **__: events.append(name))
     go(700)
     assert not [name for name in events if "backend_compile" in name]
+    assert starts._PROGRAMS.made == made
+    many = lambda n: bm.simulate(scheme, scheme.start(jax.tree.map(lambda x: jnp.stack([x] * n), start.q), temperature=KT), step=0.01, steps=1)
+    many(3)
+    made = starts._PROGRAMS.made
+    many(5)
+    assert starts._PROGRAMS.made == made
+
+
+@pytest.mark.parametrize("what", ["average", "trajectory"])
+def test_gradients_through_a_mass_in_a_closure(what):
+    """∂/∂m of what depends on m through the start alone, m being no field of anything: p = √(kT m) z, and its derivative is p/2m."""
+
+    def squared(m):
+        scheme = bm.Verlet(bm.System(bm.Euclidean(1), lambda q, v: 0.5 * m * v @ v))
+        start, of = scheme.start(jnp.ones(1), temperature=KT), lambda state: state.p[0] ** 2
+        if what == "average":
+            return bm.average(of, scheme, start, step=0.1, steps=2, trajectories=5, seed=3)
+        return of(bm.trajectory(scheme, start, step=0.1, steps=2, seed=3).final)
+
+    m = 1.7
+    np.testing.assert_allclose(jax.grad(squared)(m), squared(m) / m, rtol=1e-12)
+    np.testing.assert_allclose(jax.vmap(squared)(jnp.array([m, 2 * m])), [squared(m), squared(2 * m)], rtol=1e-12)
 
 
 @pytest.mark.parametrize("motion", [{"temperature": KT}, {"velocity": jnp.zeros((5, 3))}], ids=["drawn", "given"])

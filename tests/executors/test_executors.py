@@ -7,6 +7,7 @@ import asyncio
 import os
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 from queue import SimpleQueue
@@ -49,6 +50,34 @@ def elsewhere(request):
 
 def squares(found):
     return {number: number**2 for number in JOBS} == dict(found)
+
+
+def test_runs_on_threads_do_not_wait_for_each_other():
+    """A run of short jobs beside one of long jobs, and a run within a job of another; each has threads of its own."""
+    release, began = threading.Event(), threading.Event()
+
+    def long(job, line):
+        began.set()
+        assert release.wait(30)
+
+    other = threading.Thread(target=lambda: list(Threads(2).each(long, range(6), Line())))
+    other.start()
+    assert began.wait(30)
+    within = lambda job, line: [found for _, found in Threads(2).each(lambda job, line: job, range(3), Line())]
+    found = dict(Threads(2).each(within, range(4), Line()))
+    assert {job: sorted(inner) for job, inner in found.items()} == {job: [0, 1, 2] for job in range(4)}
+    release.set()
+    other.join()
+    waiting = [thread for thread in threading.enumerate() if thread.name.startswith("bismut")]
+    assert len(waiting) <= 2  # those of the last run
+
+
+def test_whoever_has_seen_enough_waits_for_no_job_that_was_not_begun():
+    done = []
+    jobs = Threads(2).each(lambda job, line: done.append(job), range(100), Line())
+    next(jobs)
+    jobs.close()
+    assert len(done) <= 6
 
 
 def test_every_job_is_done_once_and_heard_of(executor, tmp_path):

@@ -270,11 +270,22 @@ class Arguments:
         return (self._k,)
 
 
+class Looking:
+    def __init__(self, k):
+        self.k = k
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, "k") if name == "stiffness" else object.__getattribute__(self, name)
+
+    def __getattr__(self, name):
+        return self.k[name]
+
+
 class Counting(list):
     pass
 
 
-@pytest.mark.parametrize("kind", [Model, Slotted, Arguments])
+@pytest.mark.parametrize("kind", [Model, Slotted, Arguments, Looking])
 def test_an_object_is_all_that_it_holds(kind):
     """Attributes, slots, and what it is made from."""
     assert same(spring(kind(2.0)), spring(kind(2.0)))

@@ -81,6 +81,10 @@ class Program(Protocol):
     """A compiled task. A batch can be advanced again from where it was, but its watches remember only one way: their memories are handed on. Threads
     may share a program."""
 
+    def places(self, count: int) -> int:
+        """For how many trajectories the work is done if there are so many: vectors are filled up."""
+        ...
+
     def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
         """Trajectories, by their numbers, at states with a leading axis, of length 1 if all begin alike; nobody watches yet."""
         ...
@@ -101,7 +105,8 @@ class Program(Protocol):
         first: tuple[bool, ...] = (),
     ) -> tuple[Batch, list]:
         """`ticks` times `stride` steps. After each stride watch i looks if the steps since the watch began, `passed` before the call, are a multiple
-        of every[i] (0: never); before the first step those look that `first` names. Rows of watch i: a tree of arrays (looks, n, ...)."""
+        of every[i] (0: never); before the first step those look that `first` names, for whom it is a multiple too. Rows of watch i: a tree of arrays
+        (looks, n, ...)."""
         ...
 
     def states(self, batch: Batch) -> Any:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.engines.engine import Batch, Course, Task
+from bismut.noise import words
 
 log = logging.getLogger(__name__)
 
@@ -134,19 +135,22 @@ class Compiled:
 
     # What is called.
 
+    def places(self, count: int) -> int:
+        return -(-count // self.width) * self.width
+
     def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
         trajectories = np.asarray(trajectories, np.uint64)
         pieces = []
         for first in range(0, len(trajectories), self.width):
             part = slice(first, first + self.width)
             few = jax.tree.map(lambda leaf, part=part: self._padded(leaf if len(leaf) == 1 else np.asarray(leaf)[part]), states)
-            carry, memory = self._call(self._start, numbers, *self._clock(course), _counter(step), few)
+            carry, memory = self._call(self._start, numbers, *self._clock(course), words(step), few)
             index = self._padded(trajectories[part])
-            pieces.append(Piece(len(trajectories[part]), _counter(index), carry, memory, np.full(self.width, -1, np.int32)))
+            pieces.append(Piece(len(trajectories[part]), words(index), carry, memory, np.full(self.width, -1, np.int32)))
         return self._batch(trajectories, step, Pieces(step, tuple(pieces)), None)
 
     def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
-        restart = lambda piece: self._call(self._start, numbers, *self._clock(course), _counter(batch.step), self.task.state(piece.carry))[1]
+        restart = lambda piece: self._call(self._start, numbers, *self._clock(course), words(batch.step), self.task.state(piece.carry))[1]
         each = tuple(piece._replace(memory=restart(piece)) for piece in batch.carry.each)
         return self._batch(batch.trajectories, batch.step, batch.carry._replace(each=each), True)
 
@@ -187,7 +191,7 @@ class Compiled:
         most = max(1, self._most * min(looking) // max(stride, 1)) if looking else ticks
         while True:
             now = min(ticks, most)
-            data = (np.uint32(course.phase), piece.index, _counter(step), np.int32(since), piece.carry, piece.memory, piece.failed)
+            data = (np.uint32(course.phase), piece.index, words(step), np.int32(since), piece.carry, piece.memory, piece.failed)
             amounts = (np.int32(now), np.int32(stride), np.asarray(every, np.int32), np.int32(passed))
             carry, memory, failed, rows = self._call(self._run, numbers, *self._clock(course), *data, *amounts)
             piece = piece._replace(carry=carry, memory=memory, failed=failed)
@@ -250,12 +254,6 @@ def _following(parts: tuple) -> Any:
     """Rows of one watch that follow each other; () if there are none."""
     there = [rows for rows in parts if jax.tree.leaves(rows)]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *there) if there else ()
-
-
-def _counter(index) -> tuple[np.ndarray, np.ndarray]:
-    """64-bit numbers as pairs of words."""
-    value = np.asarray(index, np.uint64)
-    return (value & np.uint64(0xFFFFFFFF)).astype(np.uint32), (value >> np.uint64(32)).astype(np.uint32)
 
 
 def _real(k, dtype):

@@ -79,7 +79,7 @@ class _Walk:
         self.first = request.done + request.burn_in  # the step at which the watch begins
         self.trajectories, self.offset = request.numbers(block), block * request.size
         self.program, self.course, self.numbers = request.program, request.courses[variant], request.shared[variant]
-        self.failures: list[Failure] = []
+        self.places, self.failures = self.program.places(len(self.trajectories)), list[Failure]()
         self.watchers = [watcher for _, watcher in self.setting.watchers]
         wanted = [watcher.wants(self.trajectories) for watcher in self.watchers]
         self.every = tuple(request.stride(watcher) if want else 0 for watcher, want in zip(self.watchers, wanted, strict=True))
@@ -87,7 +87,7 @@ class _Walk:
         self.starters = tuple(bool(every) and watcher.sees_start for watcher, every in zip(self.watchers, self.every, strict=True))
         looking = [every for every in self.every if every]
         self.tick = reduce(gcd, looking, 0) or request.every
-        # No call gives more rows than a portion.
+        # No call gives more rows than a portion; but the first gives two, where a portion is one.
         recording = zip(request.portions, self.every, request.chosen.rows, strict=True)
         self.most = min([p * e // self.tick for p, e, row in recording if e and jax.tree.leaves(row)], default=2**30)
 
@@ -130,7 +130,7 @@ class _Walk:
         return frozen(batch, self.desks, self.failures, done, watched)
 
     def _go(self, batch: Batch, done: int, steps: int, watched: bool) -> tuple[Batch, int]:
-        nobody, stopped = tuple(0 for _ in self.every), bool(done) and self.control.stopped()
+        nobody, stopped = (0,) * len(self.every), bool(done) and self.control.stopped()
         while done < steps and not stopped:
             ticks, stride = self._cut(done, steps, watched)
             every = self.every if watched and (done + stride) % self.tick == 0 else nobody
@@ -143,7 +143,7 @@ class _Walk:
             if batch.failed.max() >= 0:
                 self._note_failures(before, batch)
             done = after
-            self.control.pace.learn(ticks * stride, len(self.trajectories), time.perf_counter() - clock)
+            self.control.pace.learn(ticks * stride, self.places, time.perf_counter() - clock)
             self.control.note(ticks * stride, len(self.trajectories), self._newest() if watched else None)
             stopped = self.control.stopped()  # asked once: whoever is stopped is kept
             if self.control.keep is not None and done < steps and (stopped or time.monotonic() - self.kept > CADENCE):
@@ -153,7 +153,7 @@ class _Walk:
 
     def _cut(self, done: int, steps: int, watched: bool) -> tuple[int, int]:
         """How the next chunk is cut: so many times so many steps."""
-        tick, left, budget = self.tick, steps - done, self.control.pace.steps(len(self.trajectories))
+        tick, left, budget = self.tick, steps - done, self.control.pace.steps(self.places)
         if not watched:
             return 1, min(budget, left)
         if done % tick or tick > min(left, budget):

@@ -183,6 +183,7 @@ def request(
         before = _before(continue_from, given, first_trajectory)
         start, trajectories, done = continue_from.final, continue_from.trajectories_run, continue_from.steps_done
         step, path, t0, sweep, first_trajectory = before.step, before.path, before.t0, before.axes, before.first
+        block = before.size if block is None else block  # so that the parts of a run are merged as the whole is
     if start is None or step is None:
         raise DomainError("A run needs start and step=, or continue_from= a result to continue from.")
     check_step(step)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from itertools import takewhile
 from typing import Any, NamedTuple
@@ -64,7 +64,7 @@ def carry_out(
     headline = next((name for name, watcher in request.watchers if isinstance(watcher, Records)), None)
     part: Part | None = None
     if not executor.elsewhere:
-        _ = request.program, request.shared  # here, where Ctrl-C still ends it at once
+        _ = request.program, request.shared, request.starting  # here, where Ctrl-C still ends it at once
     steps = request.steps + request.burn_in
     with Stop(deadline) as stop, Progress(progress, request.variants * _trajectories(request, wanted), steps, headline) as bar:
         order = InOrder(request, wanted, journal, lambda result: bar.advance(steps, result.trajectories))
@@ -165,7 +165,7 @@ def assembled(request: Request, totals: list, run: list[int], steps: int, final:
         report = each[0] if alone else side_by_side(each, dict(request.axes))
         assert report is not None, "something was complete"
         reports[name] = report.over(population)
-    return Result(times, reports, final, outcome, partial(_provenance, request, run, steps), request, totals)
+    return Result(times, reports, final, outcome, lambda: _provenance(request, run, steps), request, totals)
 
 
 def _ending(request: Request, found: list[Variant], steps: int, interrupted: bool, partial: bool, blocks: range) -> str:

@@ -18,3 +18,8 @@ def scratch(shape: tuple[int, ...], dtype: Any = float, which: int = 0) -> np.nd
     if which not in held or held[which].size < size:
         held[which] = np.empty(size, np.uint8)
     return held[which][:size].view(dtype).reshape(shape)
+
+
+def release() -> None:
+    """What this thread holds is given back: threads outlive a run."""
+    vars(_HERE).clear()

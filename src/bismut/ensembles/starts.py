@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,13 +19,13 @@ from bismut.engines.choice import choose
 from bismut.engines.engine import Course, Program, Task
 from bismut.errors import DomainError
 from bismut.mechanics import Maxwell, State
-from bismut.noise import Index, Path, counter
+from bismut.noise import Index, Path, counter, words
 from bismut.programs import Memory, compiled, key, split
 from bismut.spaces import Point
-from bismut.tracing import traced
+from bismut.tracing import nothing_traced, traced
 
 _PROGRAMS = Memory(32)
-_PORTION = 256  # trajectories that XLA draws at a time, so that it compiles once
+_AT_A_TIME = 256  # trajectories that XLA draws together, so that it compiles once
 
 Draw = Callable[[Any, Point | None], State]
 Starting = Callable[[Any, Any], State]
@@ -33,7 +34,7 @@ Starting = Callable[[Any, Any], State]
 def starting(start: State | Maxwell, path: Path, batch: tuple[int, ...], native: bool = True) -> Starting:
     """The function (numbers of trajectories, their places in the batch) ↦ their starts, of length 1 if all begin alike."""
     if isinstance(start, Maxwell):
-        draw = drawing(start, path, native)
+        draw = drawing(start, path, bool(batch), native)
         return lambda numbers, places: draw(numbers, _rows(start.q, places) if batch else None)
     if batch:
         return lambda numbers, places: _rows(start, places)
@@ -67,40 +68,32 @@ def _rows(tree: Any, at: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[at] if traced(leaf, at) else np.asarray(leaf)[at], tree)  # JAX would compile the selection
 
 
-def drawing(start: Maxwell, path: Path, native: bool) -> Draw:
-    """The function (numbers of trajectories, their points) ↦ their starts; without points all begin at the one of the start. By XLA, unless native
-    code may draw them."""
-    made: dict[bool, Draw] = {}
+def drawing(start: Maxwell, path: Path, apart: bool, native: bool) -> Draw:
+    """The function (numbers of trajectories, their points) ↦ their starts; without points, if they do not begin apart. By XLA, unless native code may
+    draw them."""
+    one = eqx.tree_at(lambda maxwell: maxwell.q, start, jax.tree.map(_first, start.q)) if apart else start  # its points are data
+    if not nothing_traced() or traced((start, path)):
+        return lambda trajectories, q: _spread(one, path, counter(trajectories), q)
+    numbers, whole = split((one, path))
+    point = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), one.q) if apart else None
+    name = jax.default_backend(), key((one, path, point))
+    program: Program | None = _PROGRAMS.get(name, lambda: _program(numbers, whole, point, start.system.dtype)) if native else None
 
-    def draw(numbers: Any, q: Point | None) -> State:
-        if traced((start, path, numbers, q)):
-            return _spread(start, path, counter(numbers), q)
-        apart = q is not None
-        if not native:
-            return _in_portions(start, path, numbers, q)
-        if apart not in made:
-            made[apart] = _drawing(start, path, q)
-        return made[apart](numbers, q)
-
-    return draw
-
-
-def _drawing(start: Maxwell, path: Path, q: Point | None) -> Draw:
-    numbers, whole = split((start, path))
-    shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[1:], leaf.dtype), q)
-    name = jax.default_backend(), key((start, path, shapes))
-    program: Program | None = _PROGRAMS.get(name, lambda: _program(numbers, whole, shapes, start.system.dtype))
-    if program is None:
-        return lambda trajectories, q: _in_portions(start, path, trajectories, q)
-
-    def draw(trajectories: np.ndarray, q: Point | None) -> State:
-        batch = program.begin(Course(1.0, 0.0), numbers, trajectories, (_words(trajectories), q))
-        return program.states(batch)
+    def draw(trajectories: Any, q: Point | None) -> State:
+        if not nothing_traced() or traced((trajectories, q)):
+            return _spread(one, path, counter(trajectories), q)
+        if program is None:
+            return _few_at_a_time(one, path, trajectories, q)
+        return program.states(program.begin(Course(1.0, 0.0), numbers, trajectories, (words(trajectories), q)))
 
     return draw
 
 
-def _program(numbers: Any, whole: Any, shapes: Point | None, dtype: np.dtype) -> Program | None:
+def _first(leaf: Any) -> Any:
+    return leaf[0] if traced(leaf) else jax.device_put(np.asarray(leaf)[0])
+
+
+def _program(numbers: Any, whole: Any, point: Point | None, dtype: np.dtype) -> Program | None:
     """The beginning of a task that never takes a step; None if there is no native code for it."""
 
     def begin(given, t, numbers):
@@ -116,7 +109,7 @@ def _program(numbers: Any, whole: Any, shapes: Point | None, dtype: np.dtype) ->
         draw=lambda trajectory, k, h, numbers: jnp.zeros((1, 0), dtype),
         per=1,
         watches=(),
-        example=((word, word), shapes),
+        example=((word, word), point),
         numbers=jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), numbers),
         dtype=np.dtype(dtype),
     )
@@ -124,16 +117,11 @@ def _program(numbers: Any, whole: Any, shapes: Point | None, dtype: np.dtype) ->
     return engine.compile(task) if engine.name == "native" else None
 
 
-def _words(trajectories: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    value = np.asarray(trajectories, np.uint64)
-    return value.astype(np.uint32), (value >> np.uint64(32)).astype(np.uint32)
-
-
-def _in_portions(start: Maxwell, path: Path, trajectories: np.ndarray, q: Point | None) -> State:
-    """By XLA, so many at a time; the last portion is filled up."""
+def _few_at_a_time(start: Maxwell, path: Path, trajectories: np.ndarray, q: Point | None) -> State:
+    """By XLA; the last of them are filled up."""
     parts = []
-    for first in range(0, len(trajectories), _PORTION):
-        places = np.minimum(np.arange(first, first + _PORTION), len(trajectories) - 1)
+    for first in range(0, len(trajectories), _AT_A_TIME):
+        places = np.minimum(np.arange(first, first + _AT_A_TIME), len(trajectories) - 1)
         there = jax.tree.map(lambda leaf, places=places: np.asarray(leaf)[places], q)
         parts.append(_spread(start, path, counter(trajectories[places]), there))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(trajectories)], *parts)

@@ -52,11 +52,9 @@ class Chosen(NamedTuple):
         fewest = -(-trajectories // self.most)
         if fewest >= _FEW:
             return self.most
-        if self.operations is None:
-            blocks = 4 * -(-fewest // 4) if fewest > 1 else 1
-        else:
-            worth = max(trajectories * steps * self.operations / _WORTH, 1) ** (1 / 3)
-            blocks = max(fewest, 2 ** round(np.log2(min(worth, _FEW))))
+        worth = max(trajectories * steps * (self.operations or 0) / _WORTH, 1) ** (1 / 3)
+        blocks = max(fewest, 2 ** round(np.log2(min(worth, _FEW))))
+        blocks = 4 * -(-blocks // 4) if blocks > 2 else blocks  # few are a multiple of four, so that none is left over
         return self.together * -(-trajectories // (blocks * self.together))
 
 

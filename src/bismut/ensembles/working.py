@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import jax
 
 from bismut.engines.compiler import check_compiler
+from bismut.ensembles import scratch
 from bismut.ensembles.block import BlockResult, Checkpoint, Control, run_block
 from bismut.ensembles.journal import Job
 from bismut.ensembles.pace import pace_of
@@ -75,25 +76,28 @@ class Work:
 
     def __init__(self, request: Request, *, keeps: bool, ends: bool, turn: float | None = None, wanted: Callable[[int], bool] = lambda variant: True):
         self.request, self.keeps, self.ends, self.turn, self.wanted = request, keeps, ends, turn, wanted
-        self._opening, self._pace = threading.Lock(), pace_of(request)
+        self._opening = threading.Lock()
 
     def open(self) -> None:
         """Compile, once."""
         with self._opening:
-            _ = self.request.program, self.request.shared
+            _ = self.request.program, self.request.shared, self.request.starting
 
     def __call__(self, job: Job, line: Line) -> BlockResult | Again | None:
         if line.stopped() or not self.wanted(job.variant):
             return None
         self.open()
         turn = _Turn(line, self.turn)
-        control = Control(turn.over, turn.note, self._pace)
+        control = Control(turn.over, turn.note, pace_of(self.request))
         control.ends = self.ends
         if self.turn is not None:
             control.keep = turn.keep
         elif self.keeps:
             control.keep = lambda *kept: line.tell(Kept(*kept))
-        result = run_block(self.request, job.variant, job.block, control, job.begun)
+        try:
+            result = run_block(self.request, job.variant, job.block, control, job.begun)
+        finally:
+            scratch.release()
         turn.flush()
         if turn.kept is None or (result is not None and result.steps == self.request.steps):
             return result

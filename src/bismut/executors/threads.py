@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache
+from contextlib import contextmanager
 from itertools import chain, islice, takewhile
 from queue import SimpleQueue
 from typing import Any
@@ -40,30 +41,42 @@ class Threads:
             return
         done: SimpleQueue[tuple[Any, Future]] = SimpleQueue()
         ahead: set[Future] = set()
+        with _lent(self.workers) as pool:
 
-        def begin(jobs: Iterable[Any]) -> None:
-            for job in jobs:
-                future = _pool(self.workers).submit(_done, work, job, line)
-                ahead.add(future)
-                future.add_done_callback(lambda future, job=job: done.put((job, future)))
+            def begin(jobs: Iterable[Any]) -> None:
+                for job in jobs:
+                    future = pool.submit(_done, work, job, line)
+                    ahead.add(future)
+                    future.add_done_callback(lambda future, job=job: done.put((job, future)))
 
-        try:
-            begin((*first, *islice(jobs, 2 * self.workers - 2)))
-            while ahead:
-                job, future = done.get()
-                ahead.remove(future)
-                yield job, future.result()
-                begin(islice(jobs, 1))
-        finally:
-            for future in ahead:
-                future.cancel()
-            wait(ahead)
+            try:
+                begin((*first, *islice(jobs, 2 * self.workers - 2)))
+                while ahead:
+                    job, future = done.get()
+                    ahead.remove(future)
+                    yield job, future.result()
+                    begin(islice(jobs, 1))
+            finally:
+                wait([future for future in ahead if not future.cancel()])
 
 
-@cache
-def _pool(workers: int) -> ThreadPoolExecutor:
-    """Threads that wait for the next run: starting them anew would take as long as a short one."""
-    return ThreadPoolExecutor(workers, "bismut")
+_idle: list[tuple[int, ThreadPoolExecutor]] = []  # one pool at the most, of the run that ended last
+_lending = threading.Lock()
+
+
+@contextmanager
+def _lent(workers: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads of one's own, those of the run before if they are free: starting them anew would take as long as a short run."""
+    with _lending:
+        known = _idle.pop() if _idle and _idle[0][0] == workers else None
+    pool = known[1] if known else ThreadPoolExecutor(workers, "bismut")
+    try:
+        yield pool
+    finally:
+        with _lending:
+            old, _idle[:] = list(_idle), [(workers, pool)]
+        for _, one in old:
+            one.shutdown()
 
 
 def _done(work: Work, job: Any, line: Line) -> Any:

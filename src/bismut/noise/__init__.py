@@ -1,7 +1,7 @@
 """What drives: paths as pure functions of (seed, trajectory, step, channel)."""
 
 from bismut.noise.fractional import FractionalBrownian
-from bismut.noise.index import Index, Stream, advance, counter
+from bismut.noise.index import Index, Stream, advance, counter, words
 from bismut.noise.jumps import Jumps
 from bismut.noise.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from bismut.noise.path import Path
@@ -21,4 +21,5 @@ __all__ = [
     "advance",
     "counter",
     "pick",
+    "words",
 ]

@@ -32,17 +32,23 @@ def counter(index: Any) -> Index:
         low = jnp.asarray(index, jnp.uint32)
         return low, jnp.where(index < 0, np.uint32(0xFFFFFFFF), np.uint32(0))
     if type(index) is int and nothing_traced():
-        return _WORDS.get(index, lambda: _words(index))
-    return _words(index)
+        return _KNOWN.get(index, lambda: _arrays(index))
+    return _arrays(index)
 
 
-_WORDS = Memory(256)  # of numbers that come again and again: an array of JAX takes 20 µs to make
+_KNOWN = Memory(256)  # of numbers that come again and again: an array of JAX takes 20 µs to make
 
 
-def _words(index: Any) -> Index:
+def _arrays(index: Any) -> Index:
+    low, high = words(index)
+    return jnp.asarray(low), jnp.asarray(high)
+
+
+def words(index: Any) -> tuple[Any, Any]:
+    """The same in NumPy, numbers or arrays."""
     value = np.asarray(index)
     value = value.astype(np.int64).view(np.uint64) if value.dtype.kind == "i" else np.asarray(index, np.uint64)
-    return jnp.asarray((value & 0xFFFFFFFF).astype(np.uint32)), jnp.asarray((value >> np.uint64(32)).astype(np.uint32))
+    return (value & np.uint64(0xFFFFFFFF)).astype(np.uint32), (value >> np.uint64(32)).astype(np.uint32)
 
 
 def advance(index: Index, by: int | UInt32[Array, ""]) -> Index:

@@ -163,6 +163,9 @@ class NativeProgram:
 
     # The interface of an engine.
 
+    def places(self, count: int) -> int:
+        return self.batches.places(count)
+
     def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
         n, self._unchecked = self.batches.places(len(trajectories)), True
         given = [self.batches.filled(np.asarray(leaf), aval, n) for leaf, aval in zip(jax.tree.leaves(states), self.jaxprs.state, strict=True)]
@@ -194,13 +197,14 @@ class NativeProgram:
         carry = [copy(c) for c in batch.carry]
         failed = _filled(batch.failed, n)
         rows, entries = [], []
-        for i, ((begun, look), each) in enumerate(zip(self.jaxprs.watches, every, strict=True)):
+        for i, ((begin, look), each) in enumerate(zip(self.jaxprs.watches, every, strict=True)):
             now = lead and first[i]
             left = 0 if now else each - passed % each if each else -1
             looks = int(now) + (after // each - passed // each if each else 0)
             assert not (each and ticks) or (each - passed % each) % stride == 0, "a stride passes over a look"
-            mine = batch.memory[i] if batch.memory is not None else self.batches.memory(begun.shapes, n)
-            seen = self.batches.empty(look.shapes[len(begun.shapes) :], n, looks)
+            assert not (each and now) or passed % each == 0, "a first look is out of turn"
+            mine = batch.memory[i] if batch.memory is not None else self.batches.memory(begin.shapes, n)
+            seen = self.batches.empty(look.shapes[len(begin.shapes) :], n, looks)
             rows.append(seen)
             entries += [each, left, *mine, *seen]
         given = batch.step, int(lead), ticks, stride, course.phase, _filled(batch.trajectories, n), failed, *carry, *entries
