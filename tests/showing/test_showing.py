@@ -39,7 +39,7 @@ PAGES = {
     "bodies": pair,
     "scheme": bm.VariationalEuler(top),
     "bath": bm.Langevin(line, temperature=0.5, friction=1.0, splitting=bm.GLA(bm.Verlet)),
-    "result": Result(np.arange(3.0), {TRICK: report}, None, failed, lambda: how),
+    "result": Result(np.arange(3.0), {TRICK: report}, None, failed, how),
     "report": report,
     "findings": findings,
     "plan": Plan(4, 10, 1, 4, 1, 2, "xla", 1664, 64, TRICK),

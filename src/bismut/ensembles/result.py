@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import jax
@@ -91,17 +90,13 @@ class Result:
         observables: dict[str, Report],
         final: State | None,
         outcome: Outcome,
-        provenance: Callable[[], Provenance],
+        provenance: Provenance,
         request: Any = None,
         totals: Sequence[tuple | None] = (),
     ):
-        self.times, self.final, self.outcome, self._provenance = times, final, outcome, provenance
+        self.times, self.final, self.outcome, self.provenance = times, final, outcome, provenance
         self.observables, self.request, self.totals = observables, request, totals
         self.certificate: Any = None
-
-    @cached_property
-    def provenance(self) -> Provenance:
-        return self._provenance()  # when somebody asks: many runs are short
 
     @property
     def trajectories_run(self) -> int | list[int]:

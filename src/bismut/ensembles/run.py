@@ -165,7 +165,7 @@ def assembled(request: Request, totals: list, run: list[int], steps: int, final:
         report = each[0] if alone else side_by_side(each, dict(request.axes))
         assert report is not None, "something was complete"
         reports[name] = report.over(population)
-    return Result(times, reports, final, outcome, lambda: _provenance(request, run, steps), request, totals)
+    return Result(times, reports, final, outcome, _provenance(request, run, steps), request, totals)
 
 
 def _ending(request: Request, found: list[Variant], steps: int, interrupted: bool, partial: bool, blocks: range) -> str:
