@@ -197,7 +197,8 @@ class _Walk:
 def _open(kind: type) -> bool:
     """Whether objects of a class are their attributes and nothing else, which Python tells of a blank one."""
     own = any(vars(base).get("__slots__") for base in kind.__mro__) or any(hasattr(kind, name) for name in _AT_WORK)
-    if own or not kind.__dictoffset__ or not _pickles_as_usual(kind):
+    plain = all(isinstance(vars(base).get("__dict__", _DICT), types.GetSetDescriptorType) for base in kind.__mro__)  # no other under this name
+    if own or not plain or not kind.__dictoffset__ or not _pickles_as_usual(kind):
         return False
     try:
         _, made_from, _, items, pairs = object.__new__(kind).__reduce_ex__(4)
@@ -206,6 +207,7 @@ def _open(kind: type) -> bool:
     return made_from == (kind,) and items is None and pairs is None
 
 
+_DICT = vars(_Walk)["__dict__"]
 _AT_WORK = ("__getnewargs__", "__getnewargs_ex__", "__del__")
 
 
@@ -237,9 +239,12 @@ _SINGLE = (np.ufunc, type(np.sum), type(jax.jit(abs)), Primitive, types.MethodDe
 def _simple(thing: Any) -> Hashable:
     """The key of what holds nothing else; None for everything else."""
     kind = type(thing)
-    if kind in _ATOMS:
-        return kind.__name__, thing
-    look = _simple_look(kind)
+    try:
+        if kind in _ATOMS:
+            return kind.__name__, thing
+        look = _simple_look(kind)
+    except TypeError:  # a class of a class that has no hash
+        raise _Opaque from None
     return None if look is None else look(thing)
 
 

@@ -44,3 +44,14 @@ def test_a_mapped_trajectory_shows_itself():
     follow = lambda q: bm.trajectory(one, bm.State(q * jnp.ones(1), jnp.zeros(1)), step=0.1, steps=4)
     many = evaluate(jax.vmap(follow), np.array([0.1, 0.2, 0.3]))
     assert repr(many).startswith("Trajectory(3 trajectories of 5 states, 0 failed; ")
+
+
+def test_a_path_that_was_donated_takes_no_other_with_it():
+    """Arrays of a seed are those of one path; where JAX has taken them, the next run makes its own."""
+    scheme = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), potential=lambda q: q @ q, noise=lambda q: q))
+    go = lambda: bm.simulate(scheme, scheme.start(jnp.ones(1), velocity=jnp.zeros(1)), step=0.1, steps=2, seed=7, trajectories=2)
+    first, other = go(), bm.Wiener(7)
+    taken = jax.jit(lambda path: jax.tree.map(lambda x: x + 1, path), donate_argnums=0)
+    taken(bm.Wiener(7)), taken(first.request.path)
+    assert (other.seed_number, bm.Wiener(8).shifted_by) == (7, 0)
+    assert np.array_equal(go().final.q, first.final.q)

@@ -281,11 +281,41 @@ class Looking:
         return self.k[name]
 
 
+class Hiding:
+    """Its attributes are there, but not under the name at which Python keeps them."""
+
+    def __init__(self, k):
+        object.__setattr__(self, "k", k)
+
+    @property
+    def __dict__(self):
+        return {}
+
+
+class Proxy:
+    def __init__(self, k):
+        object.__setattr__(self, "held", Model(k))
+
+    def __getattribute__(self, name):
+        return getattr(object.__getattribute__(self, "held"), name)
+
+
+class WithoutHash(type):
+    __hash__ = None
+
+    def __eq__(cls, other):
+        return cls is other
+
+
+class Odd(metaclass=WithoutHash):
+    pass
+
+
 class Counting(list):
     pass
 
 
-@pytest.mark.parametrize("kind", [Model, Slotted, Arguments, Looking])
+@pytest.mark.parametrize("kind", [Model, Slotted, Arguments, Looking, Hiding])
 def test_an_object_is_all_that_it_holds(kind):
     """Attributes, slots, and what it is made from."""
     assert same(spring(kind(2.0)), spring(kind(2.0)))
@@ -296,6 +326,13 @@ def test_an_object_that_is_also_a_list_is_itself():
     one = spring(Counting([1.0]))
     assert same(one, one)
     assert not same(one, spring(Counting([1.0])))
+
+
+@pytest.mark.parametrize("made", [lambda: Proxy(2.0), Odd])
+def test_what_cannot_be_looked_into_is_itself(made):
+    one = spring(made())
+    assert same(one, one)
+    assert not same(one, spring(made()))
 
 
 def test_a_name_is_no_number():

@@ -16,6 +16,7 @@ from bismut.host import evaluate
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Path, Wiener
 from bismut.programs import Memory, key, split
+from bismut.tracing import nothing_traced
 
 
 def check_step(step) -> None:
@@ -69,6 +70,10 @@ def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps
         )
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
+    if path is None and type(seed) is int and nothing_traced():
+        known = _SEEDS.get((seed, scheme.bounded), lambda: Wiener(seed, bounded=scheme.bounded))
+        if not any(leaf.is_deleted() for leaf in jax.tree.leaves(known)):
+            return known
     if path is None:
         return Wiener(0 if seed is None else seed, bounded=scheme.bounded)
     if path.jumps and not scheme.marcus:
@@ -78,6 +83,9 @@ def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps
         )
     path.check(channels=scheme.clipped, h=step, steps=steps, trajectories=trajectories)
     return path
+
+
+_SEEDS = Memory(64)  # paths of seeds that come again: one takes 0.1 ms to make
 
 
 def check_time(t0) -> None:

@@ -8,9 +8,6 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, UInt32
 
-from bismut.programs import Memory
-from bismut.tracing import nothing_traced
-
 Index = tuple[UInt32[Array, "..."], UInt32[Array, "..."]]  # (low, high)
 
 
@@ -31,15 +28,6 @@ def counter(index: Any) -> Index:
             return wide.astype(jnp.uint32), (wide >> np.uint64(32)).astype(jnp.uint32)
         low = jnp.asarray(index, jnp.uint32)
         return low, jnp.where(index < 0, np.uint32(0xFFFFFFFF), np.uint32(0))
-    if type(index) is int and nothing_traced():
-        return _KNOWN.get(index, lambda: _arrays(index))
-    return _arrays(index)
-
-
-_KNOWN = Memory(256)  # of numbers that come again and again: an array of JAX takes 20 µs to make
-
-
-def _arrays(index: Any) -> Index:
     low, high = words(index)
     return jnp.asarray(low), jnp.asarray(high)
 
