@@ -25,10 +25,10 @@ def test_a_run_that_goes_on_is_cut_into_the_same_blocks():
     """So its statistics, too, are those of the whole run to the bit, though a run of its length would have other blocks."""
     scheme = bm.VariationalEuler(systems.separable())
     start, observe = systems.random_state(scheme.system), {"x": lambda s: s.q}
-    run = lambda steps, **more: bm.simulate(scheme, start, step=H, steps=steps, every=steps, trajectories=9000, seed=9, observe=observe, **more)
+    run = lambda steps, **more: bm.simulate(scheme, start, step=1e-3, steps=steps, every=steps, trajectories=9000, seed=9, observe=observe, **more)
     half = run(3)
     rest = bm.simulate(scheme, continue_from=half, steps=4000, every=4000, observe=observe)
-    assert rest.request.size == half.request.size != bm.simulate(scheme, start, step=H, steps=4000, trajectories=9000).request.size
+    assert rest.request.size == half.request.size != bm.simulate(scheme, start, step=1e-3, steps=4000, trajectories=9000).request.size
     whole = run(4003, block=half.request.size)
     assert np.array_equal(rest.x.mean[-1], whole.x.mean[-1])
     assert np.array_equal(rest.x.stderr[-1], whole.x.stderr[-1])

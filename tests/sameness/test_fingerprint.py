@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.fingerprint import fingerprint
+from bismut.sameness import fingerprint
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,9 +39,7 @@ def test_what_cannot_be_looked_into_has_none():
 
 
 def test_another_process_finds_the_same():
-    code = (
-        "from bismut.fingerprint import fingerprint\nfrom tests.sameness.test_fingerprint import made\nprint(fingerprint(({made(2.0)}, made(2.5))))"
-    )
+    code = "from bismut.sameness import fingerprint\nfrom tests.sameness.test_fingerprint import made\nprint(fingerprint(({made(2.0)}, made(2.5))))"
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONHASHSEED": "7"}
     printed = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     assert printed.strip() == fingerprint(({made(2.0)}, made(2.5)))

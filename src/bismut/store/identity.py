@@ -15,8 +15,8 @@ from typing import Any
 import jax
 
 from bismut.ensembles import Request
-from bismut.fingerprint import fingerprint, fingerprint_of_arrays
 from bismut.mechanics import Maxwell
+from bismut.sameness import fingerprint, fingerprint_of_arrays
 from bismut.store.manifest import plain
 
 DECIDING = ("bismut", "jax", "jaxlib", "numpy", "llvmlite")  # packages whose versions decide bits

@@ -18,7 +18,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from bismut.sameness import Single, can_compare, key_of
+from bismut.sameness.simple import Single
+from bismut.sameness.walk import can_compare, key_of
 
 _DIGITS = 32
 
