@@ -53,6 +53,7 @@ CASES = {
     "extremes": (lambda x: (jnp.max(x), jnp.min(x, 0), jnp.argmax(x, 1), jnp.clip(x, -0.5, 0.5), jnp.cumsum(x, 1)), vectors(3, 4)),
     "nan": (lambda x: (jnp.maximum(x, jnp.log(x)), jnp.minimum(jnp.log(x), 0.3), jnp.clip(jnp.log(x), -1, 1), jnp.isfinite(jnp.log(x))), vectors(4)),
     "while": (_while, vectors(1)),
+    "diagonal": (lambda x: jnp.diagonal(x) * jnp.diag(x.T), np.arange(27.0).reshape(3, 3, 3)),
     "fori": (lambda x: jax.lax.fori_loop(0, 5, lambda i, y: y.at[i].add(x[4 - i] * i), x), vectors(5)),
     "scan": (
         lambda x: jax.lax.scan(lambda c, row: (c @ row, c + row), jnp.ones(3), x.reshape(4, 3, 3)[:, :, 0][..., None] * jnp.ones(3)),

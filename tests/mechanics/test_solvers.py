@@ -28,6 +28,18 @@ def test_small_systems_are_solved_to_round_off(n):
     assert np.abs(A @ x - b).max() <= 20 * EPS * np.abs(A).sum() * np.abs(x).max()
 
 
+@pytest.mark.parametrize("n", [7, 10, 17, 32])
+@pytest.mark.parametrize("kind", ["full", "of low rank", "diagonal"])
+def test_eigenvectors_found_in_rounds(n, kind):
+    """|Q Λ Qᵀ − S| ≤ 20 n ε |S| and |QᵀQ − 1| ≤ 20 n ε; equal eigenvalues and zeros are no trouble."""
+    A = random(n, n, n if kind == "full" else n // 2)
+    S = np.eye(n) * 2 if kind == "diagonal" else A @ A.T
+    values, Q = map(np.asarray, evaluate(small.eigen, S))
+    assert np.abs(Q @ np.diag(values) @ Q.T - S).max() <= 20 * EPS * np.abs(S).max() * n
+    assert np.abs(Q.T @ Q - np.eye(n)).max() <= 20 * EPS * n
+    assert np.allclose(np.sort(values), np.linalg.eigvalsh(S), atol=20 * n * EPS * np.abs(S).max(), rtol=0)
+
+
 @pytest.mark.parametrize("n", range(1, small.UNROLLED + 2))
 def test_factors_and_eigenvectors_of_small_matrices(n):
     A = random(n, n, n)

@@ -28,7 +28,7 @@ def choose(mode: str, task: Task, longest: int | None = None) -> Choice:
     """
     if mode == "xla":
         return Choice(Xla(), "asked for")
-    offered = _offered(task, longest)
+    offered = _offered(task, longest, patient=mode == "native")
     if isinstance(offered, Choice):
         return offered
     if mode == "native":
@@ -36,12 +36,12 @@ def choose(mode: str, task: Task, longest: int | None = None) -> Choice:
     return Choice(Xla(), offered)
 
 
-def _offered(task: Task, longest: int | None) -> Choice | str:
+def _offered(task: Task, longest: int | None, patient: bool) -> Choice | str:
     """The native engine, which has looked at the task; or why it cannot take it."""
     if jax.default_backend() != "cpu":
         return f"the native engine is one for processors, and JAX computes on {jax.default_backend()}"
     try:
-        engine = importlib.import_module("bismut.engines.native.engine").Native(longest=longest)
+        engine = importlib.import_module("bismut.engines.native.engine").Native(longest=longest, patient=patient)
     except ImportError as problem:
         return f"the native engine cannot be loaded: {problem}"
     return engine.refusal(task) or Choice(engine, *engine.manner(task))

@@ -49,10 +49,20 @@ def _solve(run: Run, params: Any, inputs: list) -> list:
     return run(params["jaxprs"].solve, [*inputs[first : first + lengths.solve], *inputs[sum(lengths) :]])
 
 
+def on_processors(platforms: Any) -> int:
+    """Which of several forms of a function is the one for processors: one that names them, or the one for all others, None."""
+    return next((k for k, names in enumerate(platforms) if names is not None and "cpu" in names), platforms.index(None) if None in platforms else 0)
+
+
+def _platform(run: Run, params: Any, inputs: list) -> list:
+    return [np.int32(on_processors(params["platforms"]))]
+
+
 _CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "remat", "checkpoint", "remat2")
 RULES: dict[str, Callable] = {
     **dict.fromkeys(_CALLS, _call),
     **dict.fromkeys(("linear_solve", "custom_linear_solve"), _solve),
+    "platform_index": _platform,
     "while": _while,
     "scan": _scan,
     "cond": _cond,

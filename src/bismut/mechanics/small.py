@@ -14,11 +14,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.tracing import traced
 
 UNROLLED = 6  # largest matrix that is written out
+_ROUNDS = 32  # largest matrix whose eigenvectors are found by loops over its rows
+_MANY = 15  # sweeps of these at the most
 _SWEEPS = 6  # of Jacobi rotations; for n ≤ 6 five reach round-off, the sixth is for safety
 
 Matrix = Float[Array, "n n"]
@@ -119,7 +122,7 @@ def eigen(A: Matrix) -> tuple[Vector, Matrix]:
     """Eigenvalues and orthonormal eigenvectors (columns) of a symmetric matrix."""
     n = A.shape[0]
     if n > UNROLLED:
-        return jnp.linalg.eigh(A)
+        return _eigen_by_rounds(A) if n <= _ROUNDS else jnp.linalg.eigh(A)
     unit = jnp.eye(n, dtype=A.dtype)
     a, q = [[[X[i, j] for j in range(n)] for i in range(n)] for X in (A, unit)]
     for _ in range(_SWEEPS if n > 1 else 0):
@@ -131,6 +134,41 @@ def eigen(A: Matrix) -> tuple[Vector, Matrix]:
                         row[i], row[j] = c * row[i] - s * row[j], s * row[i] + c * row[j]
                 a[i], a[j] = ([c * x - s * y for x, y in zip(a[i], a[j], strict=True)], [s * x + c * y for x, y in zip(a[i], a[j], strict=True)])
     return jnp.stack([a[i][i] for i in range(n)]), jnp.array(q)
+
+
+def _eigen_by_rounds(A: Matrix) -> tuple[Vector, Matrix]:
+    """The same as a loop: in a round of a tournament all rows meet in pairs, which are turned at once; then all but one move on.
+
+    (LAPACK has no vector code, and many of its calls at once under XLA can wait for each other for ever, jax issue 24219.)
+    """
+    n = A.shape[0]
+    even = n + n % 2  # a row of zeros meets nobody
+    fill = lambda X, rows: jnp.zeros((rows, even), X.dtype).at[: X.shape[0], :n].set(X)
+    half = np.arange(0, even, 2)
+    top, bottom = half, half + 1
+    order = np.empty(even, int)
+    order[top], order[bottom] = np.r_[top[0], bottom[0], top[1:-1]], np.r_[bottom[1:], top[-1]]
+    size, apart = jnp.sum(A * A), 1 - np.eye(even)
+
+    def turned(X, c, s):
+        a, b = X[:, top], X[:, bottom]
+        return jnp.stack([c * a - s * b, s * a + c * b], -1).reshape(X.shape)[:, order]
+
+    def one_round(_, both):
+        a, q = both
+        c, s = _rotation(a[top, top], a[top, bottom], a[bottom, bottom])
+        return turned(turned(a, c, s).T, c, s).T, turned(q, c, s)
+
+    def sweep(now):
+        number, (a, q) = now
+        return number + 1, jax.lax.fori_loop(0, even - 1, one_round, (a, q))
+
+    def unfinished(now):
+        number, (a, _) = now
+        return (number < _MANY) & (jnp.sum((a * apart.astype(a.dtype)) ** 2) > (jnp.finfo(a.dtype).eps ** 2) * size)
+
+    _, (a, q) = jax.lax.while_loop(unfinished, sweep, (0, (fill(A, even), fill(jnp.eye(n, dtype=A.dtype), n))))
+    return jnp.diagonal(a)[:n], q[:, :n]
 
 
 def _rotation(first, off, last):

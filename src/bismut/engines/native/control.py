@@ -18,6 +18,7 @@ from bismut.engines.native.frame import Scope, Variable
 from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, first_of, value_of
 from bismut.engines.native.places import spread
 from bismut.engines.native.walk import rule, run
+from bismut.host.control import on_processors
 
 SHORT = 5  # rounds up to which a loop over rows is written out
 
@@ -231,6 +232,12 @@ def row_of(scope: Scope, x: Field, k: Any) -> Array:
         part = x.part(scope, k) if isinstance(x, Stored) else Formula(shape, x.dtype, OWN, lambda inner, index: x.at(inner, (k, *index)))
         return stored(scope, part) if spread(k) else part
     return array_of([x.at(scope, (k, *index)) for index in np.ndindex(*shape)], shape)
+
+
+@rule("platform_index")
+def _platform(scope: Scope, equation, inputs):
+    """Where a function has a form for each kind of machine, as `jnp.diagonal` has: that for processors, or the one for all others."""
+    return [array_of([np.int32(on_processors(equation.params["platforms"]))], ())]
 
 
 @rule("cond")

@@ -26,13 +26,14 @@ from bismut.engines.native.tracing import Jaxprs, trace
 from bismut.engines.native.walk import Refused, unknown
 
 WIDTHS = {"float64": 16, "float32": 32}  # trajectories side by side: two wide registers, which hide each other's waiting
+LONG_CODE = 6_500_000  # characters: up to here LLVM takes 8 s at the most, with 9 million it took 41, with 12 million 77
 # Where lanes are bodies, sums over bodies are sums over lanes, so that their number is no choice: bits depend on it.
 OVER_BODIES = {"float64": 8, "float32": 16}
 
 
 class Native:
     """Steps as machine code through LLVM, for the processor at hand; `width` trajectories side by side, by default those of a wide register;
-    steps of more than `longest` scalar operations are refused."""
+    steps of more than `longest` scalar operations are refused, and those for which LLVM would take minutes, unless one is `patient`."""
 
     name = "native"
 
@@ -40,8 +41,8 @@ class Native:
     def machine(self) -> str:
         return processor()
 
-    def __init__(self, width: int | None = None, longest: int | None = None):
-        self._width, self._longest = width, longest
+    def __init__(self, width: int | None = None, longest: int | None = None, patient: bool = True):
+        self._width, self._longest, self._patient = width, longest, patient
         self._last: tuple[Task, Written | str] | None = None
         self._lock = threading.Lock()
 
@@ -71,7 +72,10 @@ class Native:
         """The code of a task, or why there is none. Whoever asks first for the one is likely to ask for the other."""
         with self._lock:
             if self._last is None or self._last[0] is not task:
-                self._last = (task, write(task, self._width or WIDTHS[np.dtype(task.dtype).name], self._longest))
+                written = write(task, self._width or WIDTHS[np.dtype(task.dtype).name], self._longest)
+                if isinstance(written, Written) and len(written.text) > LONG_CODE and not self._patient:
+                    written = f"its code would be {len(written.text) / 1e6:.0f} MB long, for which LLVM takes half a minute or more"
+                self._last = (task, written)
             return self._last[1]
 
 
