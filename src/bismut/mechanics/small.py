@@ -21,7 +21,7 @@ from bismut.tracing import traced
 
 UNROLLED = 6  # largest matrix that is written out
 _ROUNDS = 32  # largest matrix whose eigenvectors are found by loops over its rows
-_MANY = 15  # sweeps of these at the most
+_MANY = 30  # sweeps of these at the most: eight or so, but twice as many where half of the eigenvalues are equal
 _SWEEPS = 6  # of Jacobi rotations; for n ≤ 6 five reach round-off, the sixth is for safety
 
 Matrix = Float[Array, "n n"]
