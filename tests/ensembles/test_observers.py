@@ -168,3 +168,19 @@ def test_saved_and_loaded(tmp_path):
         assert set(tree[name].data_vars) == set(result()[name].variables)
         for kind, (_, values) in result()[name].variables.items():
             np.testing.assert_array_equal(tree[name][kind].values, values)
+
+
+def test_positions_and_rotations_are_not_added_up_in_silence():
+    """|ΔX|² of a rigid body is that of its place and that of its turns; a part of it is one of them, by number or by function."""
+    system = bm.rigid_bodies(mass=[1.0], inertia=[[1.0, 2.0, 2.5]], potential=bm.harmonic_trap(1.0))
+    scheme = bm.Langevin(system, temperature=1.0, friction=1.0)
+    msd = bm.mean_squared_displacement
+    observe = {"all": msd(lags=3), "place": msd(0, lags=3), "same": msd(lambda v: v[0][0], lags=3), "turns": msd(1, lags=3)}
+    start = scheme.start((jnp.zeros((1, 3)), jnp.eye(3)[None]), temperature=1.0)
+    result = bm.simulate(scheme, start, step=0.05, steps=20, trajectories=8, seed=1, observe=observe)
+    np.testing.assert_allclose(result["all"].mean, result.place.mean + result.turns.mean, rtol=1e-12)
+    assert np.array_equal(result.place.mean, result.same.mean)
+    assert "added up" in result["all"].words
+    assert "added up" not in result.place.words
+    with pytest.raises(bm.errors.DomainError, match="part must be a function"):
+        msd("x")

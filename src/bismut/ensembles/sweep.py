@@ -71,9 +71,9 @@ def _with(scheme: Scheme, name: str, value) -> Scheme:
     if number is not None:
         return eqx.tree_at(lambda s: _held(s, name), scheme, jnp.broadcast_to(jnp.asarray(value, scheme.system.dtype), jnp.shape(number)))
     known = [*(parameters if isinstance(parameters, Mapping) else ()), *(n for n in vars(scheme) if _number(scheme, n) is not None)]
-    raise DomainError(
-        f"There is no parameter {name!r} to sweep. {nearest(name, known)} A system has those given as parameters={{...}} that its functions ask for."
-    )
+    needed = "A system has those given as parameters={...} that its functions ask for."
+    hint = ' Friction is swept as a factor on it: schedule=lambda t, parameters: parameters["c"].' if name in ("friction", "rate") else ""
+    raise DomainError(f"There is no parameter {name!r} to sweep. {nearest(name, known)} {needed}{hint}")
 
 
 def _number(scheme: Scheme, name: str) -> Any:

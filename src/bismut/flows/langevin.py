@@ -70,7 +70,7 @@ class Langevin(Flow):
         if not isinstance(system, System):
             raise BismutError(f"Langevin needs a System, got {type(system).__name__}.")
         if not isinstance(splitting, Splitting):
-            raise BismutError(f"splitting must be BAOAB, ABOBA, OBABO, GLA(action) or Metropolised(action), got {splitting!r}.")
+            raise BismutError(f"splitting must be bm.BAOAB, bm.ABOBA, bm.OBABO, bm.GLA(action) or bm.Metropolised(action), got {splitting!r}.")
         check_quadratic(system, "A heat bath")
         if system.dissipation is not None:
             raise BismutError("This system already has its own dissipation (thermalize). Give Langevin the original system.")
@@ -281,7 +281,7 @@ class Langevin(Flow):
         kT = "a function of time" if self.temperature.value is None else f"{float(self.temperature.value):.6g}"
         rate = self.friction.contraction(self.system)
         return [
-            f"  splitting    {self.splitting}: A free motion, B kick, O bath, V variational step",
+            f"  splitting    {self.splitting}: {self.splitting.letters}",
             f"  bath         kT = {kT}; {self.friction.words}; {self.friction.rank} normals for each O",
             f"  free motion  p0 = −D₁S_d(q0, q0 ⊕ h v) for L = T: {drift.words}",
             *([] if rate is None else [f"  phase volume shrinks at the rate tr ΓM⁻¹ = {float(rate):.6g}, exactly"]),

@@ -19,12 +19,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bismut.actions.action import Action
+from bismut.errors import BismutError
 from bismut.flows.variational import Solve
 from bismut.mechanics import Claims, State, System
 from bismut.spaces import Velocity
@@ -53,6 +54,11 @@ class Splitting:
         """How often the bath is met in a step, with stochastic potentials or without."""
         del shaken
         return 1
+
+    @property
+    def letters(self) -> str:
+        """What its letters stand for."""
+        return "V variational step, O bath"
 
     @property
     def extra(self) -> int:
@@ -96,6 +102,14 @@ class Letters(Splitting):
 
     word: str
     words: str = ""
+
+    def __call__(self, *arguments: Any) -> Any:
+        raise BismutError(f"bm.{self.word} takes nothing: write splitting=bm.{self.word}.")
+
+    @property
+    def letters(self) -> str:
+        named = {"A": "A free motion", "B": "B kick", "O": "O bath"}
+        return ", ".join(named[letter] for letter in "ABO" if letter in self.word)
 
     def sequence(self, shaken: bool) -> str:
         """The letters of a step: the word, with N in its middle where there are stochastic potentials, and its middle letter on both sides of N."""

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from bismut.blame import why
 from bismut.errors import ShapeError
+from bismut.mechanics import refusals
 from bismut.mechanics.coefficients import coefficients
 from bismut.mechanics.function import UserFunction, user_function
 from bismut.mechanics.kinetic import quadratic
@@ -42,6 +43,7 @@ def mechanical(
     the whole matrix.
     potential: U(q), one number. noise, force, random_force, constraint, symmetries, parameters, precision: as for System.
     """
+    refusals.check_space(space)
     dtype = real_type(precision)
     bare = potential if potential is not None else _Nothing(dtype)
     U = user_function("potential", bare, ("q",))

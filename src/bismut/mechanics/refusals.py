@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from bismut.errors import BismutError, DegenerateError, ShapeError
 from bismut.host import evaluate
 from bismut.mechanics.function import UserFunction
 from bismut.mechanics.symmetry import Symmetry
-from bismut.spaces import Point, Velocity
+from bismut.spaces import Point, Space, Velocity
 from bismut.tracing import traced
 
 if TYPE_CHECKING:
@@ -89,6 +89,13 @@ def _returned(system: System, function: UserFunction, *arguments):
 def _shape_of(system: System, function: UserFunction, *arguments):
     out = _returned(system, function, *arguments)
     return out.shape if hasattr(out, "shape") else f"a {type(out).__name__}"
+
+
+def check_space(space: Any) -> None:
+    """Refuse what is no configuration space; most often its parentheses were forgotten."""
+    if not isinstance(space, Space):
+        got = f"the class {space.__name__}" if isinstance(space, type) else type(space).__name__
+        raise ShapeError(f"space must be a configuration space such as SO3() or Euclidean(2), got {got}.")
 
 
 def check(system: System) -> None:

@@ -72,8 +72,7 @@ class System(Declared):
         channels: int | None = None,
         precision: str = "float64",
     ):
-        if not isinstance(space, Space):
-            raise ShapeError(f"space must be a configuration space such as SO3() or Euclidean(2), got {type(space).__name__}.")
+        refusals.check_space(space)
         dtype = real_type(precision)
         self.space = space
         self.precision = precision

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import jax
-
 from bismut import ensembles
 from bismut.cli.runs.quantities import above, label, labels, quantity, together
 from bismut.cli.runs.schema import BOOKED, Mistake
@@ -135,8 +133,7 @@ def _observer(table: Mapping[str, Any], scheme: Scheme, own: Mapping[str, Callab
     if kind == "paths":
         return ensembles.paths(rest.pop("trajectories"), **rest)
     if kind == "mean_squared_displacement":
-        part = rest.pop("part", None)
-        return ensembles.mean_squared_displacement(None if part is None else (lambda v: jax.tree.leaves(v)[part].reshape(-1)), **rest)
+        return ensembles.mean_squared_displacement(**rest)
     of = [quantity(one, scheme, own) for one in _several(table["of"])]
     if kind == "mean":
         return of[0]

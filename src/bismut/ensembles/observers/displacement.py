@@ -32,11 +32,21 @@ class Wound(NamedTuple):
     squares: sums.Sum
 
 
+class _Array(NamedTuple):
+    """One of the arrays of a displacement, as one vector."""
+
+    number: int
+
+    def __call__(self, v):
+        return jnp.ravel(jax.tree.leaves(v)[self.number])
+
+
 class Displacement(Watcher):
     """Mean-squared displacement at lags 0, 1, ... looks."""
 
     part: Callable | None = eqx.field(static=True)
     lags: int = eqx.field(static=True)
+    arrays: int = eqx.field(static=True, default=1, kw_only=True)  # of a displacement, that are added up
 
     def bound(self, scheme, name, example):
         try:
@@ -45,7 +55,8 @@ class Displacement(Watcher):
             raise ShapeError(f"observe[{name!r}]: part fails on a displacement of {scheme.space}: {problem}") from problem
         if len(shape.shape) != 1:
             raise ShapeError(f"observe[{name!r}]: part must pick one vector from a displacement, got {shape.shape}.")
-        return self
+        added = len(jax.tree.leaves(jax.eval_shape(scheme.space.zero))) if self.part is None else 1
+        return type(self)(self.part, self.lags, arrays=added, every=self.every)
 
     def _picked(self, v):
         leaves = jax.tree.leaves(v) if self.part is None else [self.part(v)]
@@ -80,11 +91,17 @@ class Displacement(Watcher):
         values = {"mean": np.where(known, summary.mean, np.nan), "stderr": np.where(known & (n > 1), spread, np.nan), "count": n}
         last = int(known.sum()) - 1
         words = f"{measured(summary.mean[last], values['stderr'][last])} after τ = {lag[last]:g}"
+        words += f"; all {self.arrays} arrays of a displacement are added up, part=0 picks the first" if self.arrays > 1 else ""
         return Report(name, {kind: (("lag",), v) for kind, v in values.items()}, {"lag": lag}, words)
 
 
-def mean_squared_displacement(part: Callable | None = None, *, lags: int = 100, every: int | None = None) -> Displacement:
-    """The mean-squared displacement; `part` selects the relevant part of a displacement, say lambda v: v[0] for the positions of rigid bodies."""
+def mean_squared_displacement(part: Callable | int | None = None, *, lags: int = 100, every: int | None = None) -> Displacement:
+    """The mean-squared displacement; `part` selects the relevant part of a displacement, say 0 or lambda v: v[0] for the positions of rigid bodies.
+    Without it, squares of lengths and of angles are added up."""
+    if isinstance(part, int) and not isinstance(part, bool):
+        part = _Array(part)
+    if not (part is None or callable(part)):
+        raise DomainError(f"part must be a function such as lambda v: v[0], or the number of an array of a displacement, got {part!r}.")
     if not isinstance(lags, int) or lags < 1:
         raise DomainError(f"lags must be a whole number ≥ 1, got {lags!r}.")
     return Displacement(part, lags, every=every)

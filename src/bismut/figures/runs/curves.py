@@ -41,7 +41,7 @@ def curve_of(name: str, data: Any, called: Mapping[str, Any]) -> Curve | None:
     if leads("correlation", "lag"):
         return Curve(*read("correlation", "lag", "correlation_stderr"), "lag τ", f"autocorrelation of {what}", f"{what}: autocorrelation", line=0.0)
     if leads("mean", "lag"):
-        return Curve(*read("mean", "lag", "stderr"), "lag τ", "mean-squared displacement", "Mean-squared displacement", logarithmic=True)
+        return Curve(*read("mean", "lag", "stderr"), "lag τ", "⟨|X(t + τ) − X(t)|²⟩", "Mean-squared displacement", logarithmic=True)
     if leads("survival", "time"):
         return Curve(*read("survival", "time", "stderr"), "time t", "share not yet passed", f"{what}: first passage, those left at time t", line=0.0)
     return None
@@ -54,6 +54,10 @@ def _columns(data: Any, kind: str, error: str, name: str, called: Mapping[str, A
 
 def draw_curve(axis: Any, curve: Curve, **line: Any) -> None:
     """Lines with bands of two standard errors; of many components the median and where most of them lie."""
+    logarithmic = curve.logarithmic and np.nanmax(curve.y, initial=0.0) > 0 and (curve.x > 0).any()
+    if logarithmic:  # where nothing has a place at zero
+        there = curve.x > 0
+        curve = curve._replace(x=curve.x[there], y=curve.y[there], error=None if curve.error is None else curve.error[there])
     if curve.y.shape[1] > _LINES:
         _fan(axis, curve)
     else:
@@ -64,7 +68,7 @@ def draw_curve(axis: Any, curve: Curve, **line: Any) -> None:
                 band(axis, curve.x, curve.y[:, i] - 2 * curve.error[:, i], curve.y[:, i] + 2 * curve.error[:, i], look["color"])
     if curve.line is not None:
         axis.axhline(curve.line, color=colour("soft"), lw=0.9, zorder=0)
-    if curve.logarithmic and np.nanmax(curve.y, initial=0.0) > 0 and (curve.x > 0).any():
+    if logarithmic:
         axis.set_xscale("log")
         axis.set_yscale("log")
     axis.set_xlabel(curve.x_label)

@@ -22,7 +22,7 @@ def sphere(figure: Any, name: str, words: str, turns: Any) -> None:
     if "time" in turns.dims:
         lines = np.moveaxis(ends.reshape(*ends.shape[:2], -1, 3), 2, 1).reshape(-1, ends.shape[1], 3)
         joined = [_path(axis, line, palette().series[i]) for i, line in enumerate(lines[:MOST])]
-        more = f"; the first {MOST} of {len(lines)} bodies" if len(lines) > MOST else ""
+        more = f"; the first {MOST} of {len(lines)} lines, each a body of a trajectory" if len(lines) > MOST else ""
         titled(figure, "Third body axis, kept trajectories", f"{words}; {_dots(joined)}{more}")
         return
     known = ends.reshape(-1, 3)
