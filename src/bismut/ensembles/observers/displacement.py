@@ -95,7 +95,7 @@ class Displacement(Watcher):
         return Report(name, {kind: (("lag",), v) for kind, v in values.items()}, {"lag": lag}, words)
 
 
-def mean_squared_displacement(part: Callable | int | None = None, *, lags: int = 100, every: int | None = None) -> Displacement:
+def mean_squared_displacement(part: Any = None, *, lags: int = 100, every: int | None = None) -> Displacement:
     """The mean-squared displacement; `part` selects the relevant part of a displacement, say 0 or lambda v: v[0] for the positions of rigid bodies.
     Without it, squares of lengths and of angles are added up."""
     if isinstance(part, int) and not isinstance(part, bool):
