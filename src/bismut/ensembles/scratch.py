@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 _HERE = threading.local()
+_KEPT = 2**20  # bytes of an array that a thread may keep
 
 
 def scratch(shape: tuple[int, ...], dtype: Any = float, which: int = 0) -> np.ndarray:
@@ -21,5 +22,7 @@ def scratch(shape: tuple[int, ...], dtype: Any = float, which: int = 0) -> np.nd
 
 
 def release() -> None:
-    """What this thread holds is given back: threads outlive a run."""
-    vars(_HERE).clear()
+    """What is large is given back: threads outlive a run."""
+    held: dict[int, np.ndarray] = vars(_HERE).get("arrays", {})
+    for which in [which for which, array in held.items() if array.size > _KEPT]:
+        del held[which]
