@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,18 @@ __all__ = ["SCHEMA", "Finding", "Report", "Verdict", "at_most", "decided", "not_
 
 SCHEMA = "bismut.certificate/1"  # grows by keys; a reader may ignore what it does not know
 FAILED, UNDECIDED = 1, 3
+# What a summary shows first, by how laws begin, after whatever failed or is undecided; a Casimir is as good as a momentum map.
+_FIRST = (
+    ("symplectic defect", "Poisson map"),
+    ("momentum map", "Casimir", "invariant"),
+    ("temperature",),
+    ("⟨U⟩/kT",),
+    ("strong order", "weak order", "order"),
+    ("energy drift", "energy"),
+    ("engines agree",),
+    ("failures",),
+)
+_LINES = 5  # of findings in a summary; a sixth counts the rest
 
 
 @dataclass(frozen=True)
@@ -77,12 +89,19 @@ class Report:
         return any(finding.law == law for finding in self.findings)
 
     def __repr__(self):
-        names, numbers = (
-            max([least, *map(len, column)])
-            for least, column in zip((28, 10), zip(*((f.law, f.number) for f in self.findings), strict=True), strict=True)
-        )
-        lines = (f"  {finding.mark} {finding.law:<{names}} {finding.number:>{numbers}}   {finding.words}" for finding in self.findings)
-        return "\n".join([self.headline, *lines, *self._small_print()])
+        return "\n".join([self.headline, *_lines(self.findings), *self._small_print()])
+
+    def summary(self) -> str:
+        """The verdict and at most six lines: what failed, what is undecided, the most important claims, and how many others there are.
+
+        `print(report)` shows all of them.
+        """
+        shown = [*self.failed, *self.undecided]
+        for laws in _FIRST:
+            shown += [f for law in laws for f in (*self._with(Verdict.passed), *self._with(Verdict.fact)) if f.law.startswith(law)][:1]
+        shown = shown[:_LINES]
+        rest = [finding for finding in self.findings if not any(finding is one for one in shown)]
+        return "\n".join([self.headline, *_lines(shown), *([f"    and {_counts(rest)}; print(report) shows all"] if rest else [])])
 
     def _repr_html_(self) -> str:
         rows = [(finding.mark, finding.law, finding.number, finding.words) for finding in self.findings]
@@ -174,20 +193,31 @@ class Report:
 
     def short(self) -> list[str]:
         """The verdict in three lines."""
-        counts = Counter(finding.verdict for finding in self.findings)
-        names = {
-            Verdict.passed: "passed",
-            Verdict.failed: "failed",
-            Verdict.undecided: "undecided",
-            Verdict.fact: "shown as facts",
-            Verdict.unmeasured: "not measured",
-        }
-        told = ", ".join(f"{counts[verdict]} {name}" for verdict, name in names.items() if counts[verdict])
+        told = _counts(self.findings)
         hot = [finding for finding in self.findings if finding.law == "temperature"]
         warm = f"; temperature {measured(hot[0].measured, hot[0].error)} kT" if hot and hot[0].known else ""
         worst = (*self.failed, *self.undecided)[:3]
         trouble = "; ".join(f"{finding.law} {finding.number}: {finding.verdict.value}" for finding in worst)
         return [f"certificate: {self.verdict.value.upper()}", f"  {told}{warm}", f"  {trouble or 'nothing failed, nothing undecided'}"]
+
+
+def _lines(findings: Sequence[Finding]) -> list[str]:
+    """The findings as the rows of a table."""
+    names, numbers = max([28, *(len(f.law) for f in findings)]), max([10, *(len(f.number) for f in findings)])
+    return [f"  {f.mark} {f.law:<{names}} {f.number:>{numbers}}   {f.words}" for f in findings]
+
+
+def _counts(findings: Sequence[Finding]) -> str:
+    """12 passed, 2 shown as facts."""
+    names = {
+        Verdict.passed: "passed",
+        Verdict.failed: "failed",
+        Verdict.undecided: "undecided",
+        Verdict.fact: "shown as facts",
+        Verdict.unmeasured: "not measured",
+    }
+    counts = Counter(finding.verdict for finding in findings)
+    return ", ".join(f"{counts[verdict]} {name}" for verdict, name in names.items() if counts[verdict])
 
 
 def _finding(given: dict[str, Any]) -> Finding:
