@@ -1,9 +1,12 @@
 """The compiler agrees with NumPy, and where it does not, nothing runs."""
 
+import re
 import time
+from importlib.metadata import requires
 
 import jax
 import pytest
+from packaging.requirements import Requirement
 
 from bismut.engines import compiler
 from bismut.errors import CompilerError
@@ -19,8 +22,13 @@ def test_a_compiler_that_is_wrong_is_refused_with_the_remedy(monkeypatch):
     compiler.check_compiler.cache_clear()
     monkeypatch.setattr(compiler, "wrong_rows", lambda: 3616)
     for _ in range(2):  # the refusal is not forgotten after the first time
-        with pytest.raises(CompilerError, match=r"3616 of 40000 rows .* pip install"):
+        with pytest.raises(CompilerError, match=r"3616 of 40000 rows .* pip install") as error:
             compiler.check_compiler()
+    # What is advised is what the package itself accepts, so the advice cannot lead to a version that pip then refuses.
+    advised = Requirement(re.search(r"pip install '(.*?)'", str(error.value)).group(1))
+    (accepted,) = (line for line in map(Requirement, requires("bismut")) if line.name == "jax")
+    assert (advised.name, advised.specifier) == (accepted.name, accepted.specifier)
+    assert not advised.specifier.contains("0.10.2")
 
 
 def test_the_check_is_made_once_in_a_process(monkeypatch):

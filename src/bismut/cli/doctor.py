@@ -78,12 +78,14 @@ def _matplotlib() -> str:
 
 
 def _tell(found: dict[str, Any]) -> None:
+    from bismut.requirements import jax_requirement
+
     for name, value in found.items():
         if name == "versions":
             for package, number in value.items():
                 print(f"{package:12} {number}")
         elif name == "compiler":
-            mark, remedy = ("✓", "") if value["held"] else ("✗", "; install another jax: pip install 'jax>=0.10,!=0.10.2,!=0.11.0'")
+            mark, remedy = ("✓", "") if value["held"] else ("✗", f"; install another jax: pip install '{jax_requirement()}'")
             print(f"{mark} compiled sums agree with NumPy: {value['wrong_rows']} of {value['rows']} rows are wrong{remedy}")
         elif name == "self_test":
             mark = "✓" if value["held"] else "✗"

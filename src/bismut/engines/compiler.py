@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import CompilerError
+from bismut.requirements import jax_requirement
 
 ROWS = 40_000  # single precision goes wrong beyond 32 768 rows, double beyond 16 384
 
@@ -24,7 +25,7 @@ def check_compiler() -> None:
     if wrong:
         raise CompilerError(
             f"The compiler of jaxlib {_jaxlib()} computes incorrectly on {jax.default_backend()}: in jit(vmap(row ↦ Σ(M row)²)) {wrong} of {ROWS} "
-            "rows are not what NumPy gives, so no result could be trusted. Install another one: pip install 'jax>=0.10,!=0.10.2,!=0.11.0'. "
+            f"rows are not what NumPy gives, so no result could be trusted. Install another one: pip install '{jax_requirement()}'. "
             "If XLA_FLAGS is set, try without it."
         )
 

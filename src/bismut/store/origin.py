@@ -17,7 +17,7 @@ import jax
 from bismut.ensembles import Request
 from bismut.store.identity import identity
 
-PACKAGES = ("bismut", "jax", "jaxlib", "numpy", "equinox", "scipy", "xarray", "zarr", "llvmlite")
+PACKAGES = ("bismut", "jax", "jaxlib", "numpy", "equinox", "scipy", "xarray", "llvmlite")
 
 
 def origin(request: Request, command: str, model: Mapping[str, Any] | None = None) -> dict[str, Any]:
