@@ -31,6 +31,7 @@ from bismut.ensembles.pace import pace_of
 from bismut.ensembles.request import Request
 from bismut.errors import ProcessError
 from bismut.executors import Again, Line
+from bismut.sameness import package_hash
 
 TURN = 45.0  # seconds after which a block that is run elsewhere comes back
 
@@ -141,7 +142,11 @@ class _Turn:
 def computes() -> dict[str, Any]:
     """What must be the same wherever a run is computed."""
     return {
-        "versions": {"Python": ".".join(platform.python_version_tuple()[:2]), **{name: version(name) for name in _COMPUTE}},
+        "versions": {
+            "Python": ".".join(platform.python_version_tuple()[:2]),
+            **{name: version(name) for name in _COMPUTE},
+            "code of bismut": package_hash(),
+        },
         "settings": {name: getattr(jax.config, name) for name in _SETTINGS},
         "cache": getattr(jax.config, _CACHE),
     }
@@ -149,7 +154,7 @@ def computes() -> dict[str, Any]:
 
 def _opened(made_by: dict[str, Any], data: bytes) -> Work:
     here, there = computes()["versions"], made_by["versions"]
-    if differ := [f"{name} {here[name]} instead of {there[name]}" for name in there if here[name] != there[name]]:
+    if differ := [f"{name} {here.get(name)} instead of {there[name]}" for name in there if here.get(name) != there[name]]:
         raise ProcessError(f"This worker has {', '.join(differ)}, and would not compute the same numbers. Install the same versions.")
     for name, value in made_by["settings"].items():
         jax.config.update(name, value)

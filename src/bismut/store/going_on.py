@@ -14,7 +14,7 @@ from typing import Any
 from bismut.ensembles import Request
 from bismut.errors import StoreError
 from bismut.store.claim import claim
-from bismut.store.identity import differences, growth, identity
+from bismut.store.identity import CODE, differences, growth, identity
 from bismut.store.layout import MODEL, PROVENANCE
 from bismut.store.manifest import plain_json
 from bismut.store.origin import now, source_hash
@@ -67,7 +67,7 @@ def forceable(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> b
 
 def computed_by(name: str) -> bool:
     """Whether something says who computed, and not what."""
-    return name in ("python", "machine") or name.startswith("version.")
+    return name in ("python", "machine", CODE) or name.startswith("version.")
 
 
 def check_sound(path: Path) -> None:

@@ -1,6 +1,6 @@
 """What makes two runs the same: everything that decides their bits, as a table of words and numbers.
 
-    numbers of the run  ·  size of a block  ·  dtype, engine, machine, versions  ·  fingerprints of scheme, noise, start and observers
+    numbers of the run  ·  size of a block  ·  dtype, engine, machine, versions, code of bismut  ·  fingerprints of scheme, noise, start and observers
 
 It is written down when a run begins, and compared when somebody wants to go on with it: what differs is named.
 """
@@ -16,10 +16,11 @@ import jax
 
 from bismut.ensembles import Request
 from bismut.mechanics import Maxwell
-from bismut.sameness import fingerprint, fingerprint_of_arrays
+from bismut.sameness import fingerprint, fingerprint_of_arrays, package_hash
 from bismut.store.manifest import plain
 
 DECIDING = ("bismut", "jax", "jaxlib", "numpy", "llvmlite")  # packages whose versions decide bits
+CODE = "code"  # of bismut itself
 GROWING = ("steps", "trajectories")  # of which a run can be given more
 
 
@@ -42,9 +43,10 @@ def identity(request: Request) -> dict[str, Any]:
         "block": request.size,
     }
     made_by = {"dtype": request.scheme.system.precision, "engine": engine.name, "machine": engine.machine, "python": platform.python_version()}
+    made_by |= {CODE: package_hash(), **{f"version.{name}": _version(name) for name in DECIDING}}
     functions = {"scheme": fingerprint(request.scheme), "noise": fingerprint(path), "start": _start(request)}
     functions |= {f"observe.{name}": fingerprint(watcher) for name, watcher in request.watchers}
-    return plain({**numbers, **made_by, **{f"version.{name}": _version(name) for name in DECIDING}, **functions})
+    return plain({**numbers, **made_by, **functions})
 
 
 def _start(request: Request) -> str | None:
@@ -76,6 +78,9 @@ def _told(name: str, stored: Any, asked: Any) -> str:
         return f"{name} is {'not observed there' if stored is None else 'observed there only'}"
     if name in ("scheme", "noise", "start") or name.startswith("observe."):
         return f"{name} is another: its functions or numbers differ"
+    if name == CODE:
+        there = "is not recorded there, because an earlier version wrote the run" if stored is None else f"has the hash {stored} there, {asked} here"
+        return f"the code of bismut {there}"
     return f"{name} is {stored} there, {asked} here"
 
 
