@@ -12,6 +12,7 @@ import xarray
 import bismut as bm
 from bismut.errors import BismutError
 from bismut.sharing import formats
+from bismut.sharing.source import frames, shared
 from tests.sharing.systems import SYSTEMS, trajectory
 
 
@@ -47,6 +48,22 @@ def test_one_file_for_each_kept_trajectory(run, tmp_path):
     (last,) = bm.export(result, tmp_path / "c.extxyz", only=["final"], trajectory=1)
     state = bm.import_state(result.request.scheme, last)
     assert all(np.allclose(a, b[1], atol=1e-13) for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(result.final), strict=True))
+
+
+@pytest.mark.parametrize("name", ["kept", "final"])
+def test_a_continued_run_counts_its_steps_from_the_first_start(name, tmp_path):
+    """Frames of a run and of the run that continues it are those of one long run: the same numbers of steps at the same times."""
+    scheme = bm.VariationalEuler(SYSTEMS["a point in a plane"]())
+    start, observe = scheme.start(np.ones(2), velocity=np.ones(2)), {"kept": bm.paths([0])}
+    more = {"every": 5, "observe": observe, "progress": False}
+    first = bm.simulate(scheme, start, step=0.1, steps=20, t0=3.0, burn_in=5, **more)
+    second = bm.simulate(scheme, continue_from=first, steps=10, store=tmp_path / "run", **more)
+    one = bm.simulate(scheme, start, step=0.1, steps=30, t0=3.0, burn_in=5, **more)
+    for what in (second, tmp_path / "run"):
+        (after,), (whole,) = (list(frames(shared(of).only([name], {})).values()) for of in (what, one))
+        count = len(after.steps)
+        assert after.steps.tolist() == whole.steps[-count:].tolist() == ([25, 30, 35] if name == "kept" else [35])
+        np.testing.assert_allclose(after.times, whole.times[-count:], atol=1e-12)
 
 
 def test_tables_hold_the_numbers(run, tmp_path):

@@ -2,7 +2,7 @@
 
     SHA-256( path, text, path, text, ... )      in the order of paths, line ends as "\\n"
 
-A version stays the same over hundreds of commits, and a commit is unknown to an installed package; the files are always there. Comments and docstrings
+A version stays the same over hundreds of commits, and an installed package knows of no commit; its files are always there. Comments and docstrings
 count: to leave them out, all files would have to be parsed, 0.9 s instead of 20 ms.
 """
 

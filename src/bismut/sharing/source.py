@@ -113,16 +113,17 @@ def _frames(source: Shared, data: xarray.Dataset, species: tuple[str, ...], box:
     bodies = source.bodies
     assert bodies is not None
     run, h = source.run, float(source.run.get("step", 1.0))
-    begin = float(run.get("t0", 0.0)) + h * run.get("burn_in", 0)
+    t0 = float(run.get("t0", 0.0))  # of the first run, where this one continues another
     made = run.get("steps") if run.get("steps_run") is None else run["steps_run"]
-    times = np.asarray(data["time"].values, float) if "time" in data.coords else np.array([begin + h * (made or 0)])
+    last = run.get("steps_before", 0) + run.get("burn_in", 0) + (made or 0)
+    times = np.asarray(data["time"].values, float) if "time" in data.coords else np.array([t0 + h * last])
     # In one layout, so that products are rounded alike whatever the numbers were read from.
     leaves = {letter: [np.ascontiguousarray(data[name].values, float) for name in data.data_vars if str(name)[0] == letter] for letter in "qp"}
     if "time" not in data.dims:
         leaves = {letter: [leaf[None] for leaf in parts] for letter, parts in leaves.items()}
     finite = np.logical_and.reduce([np.isfinite(leaf).reshape(len(times), -1).all(1) for parts in leaves.values() for leaf in parts])
     good = len(times) if finite.all() else int(np.argmin(finite))
-    steps = np.rint((times - float(run.get("t0", 0.0))) / h).astype(int) + run.get("steps_before", 0)
+    steps = np.rint((times - t0) / h).astype(int)
     state = placed(bodies, *([leaf[:good] for leaf in leaves[letter]] for letter in "qp"))
     return Frames(
         times[:good],
