@@ -8,13 +8,11 @@ from bismut.engines.engine import Course, Task
 from bismut.engines.native.engine import Native
 
 
-def evaluate(function, *arrays, numbers=(), width: int | None = None):
-    """function(*arrays, *numbers) for every entry of the first axis of the arrays; numbers are shared."""
-    one = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in arrays]
-    out = jax.eval_shape(function, *one, *numbers)
-    kinds, structure = jax.tree.flatten(out)
+def task_of(function, one, numbers=()) -> Task:
+    """A task whose step computes function(*one, *numbers), flat, beside what it is given."""
+    kinds = jax.tree.leaves(jax.eval_shape(function, *one, *numbers))
     blank = [jnp.zeros(kind.shape, kind.dtype) for kind in kinds]
-    task = Task(
+    return Task(
         begin=lambda state, t, numbers: (state, blank),
         step=lambda carry, dW, h, t, numbers: (carry[0], jax.tree.leaves(function(*carry[0], *numbers))),
         state=lambda carry: carry[0],
@@ -25,6 +23,13 @@ def evaluate(function, *arrays, numbers=(), width: int | None = None):
         numbers=list(numbers),
         dtype=np.dtype(float),
     )
+
+
+def evaluate(function, *arrays, numbers=(), width: int | None = None):
+    """function(*arrays, *numbers) for every entry of the first axis of the arrays; numbers are shared."""
+    one = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in arrays]
+    kinds, structure = jax.tree.flatten(jax.eval_shape(function, *one, *numbers))
+    task = task_of(function, one, numbers)
     engine, course = Native(width), Course(1.0, 0.0)
     assert engine.refusal(task) is None, engine.refusal(task)
     program = engine.compile(task)

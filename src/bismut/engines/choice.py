@@ -1,13 +1,17 @@
 """Which engine takes a task, and why."""
 
 import importlib
+import logging
+from functools import lru_cache
 from typing import NamedTuple
 
 import jax
 
-from bismut.engines.engine import Engine, Task
+from bismut.engines.engine import Engine, Program, Task, TooLong
 from bismut.engines.xla import Xla
 from bismut.errors import BismutError
+
+log = logging.getLogger(__name__)
 
 MODES = ("auto", "native", "xla")
 
@@ -33,7 +37,30 @@ def choose(mode: str, task: Task, longest: int | None = None) -> Choice:
         return offered
     if mode == "native":
         raise BismutError(f'mode="native" cannot run this: {offered}. mode="auto" uses XLA where necessary.')
+    if not isinstance(offered, TooLong):
+        _warn(offered)
     return Choice(Xla(), offered)
+
+
+def native_program(task: Task, longest: int | None = None) -> Program | None:
+    """The task as machine code, for those who have another way where there is none."""
+    engine = choose("auto", task, longest).engine
+    return compiled(engine, task) if engine.name == "native" else None
+
+
+def compiled(engine: Engine, task: Task) -> Program | None:
+    """The program of the native engine; None where LLVM cannot make it, in spite of what the engine thought."""
+    try:
+        return engine.compile(task)
+    except Exception as problem:
+        _warn(f"LLVM could not compile it ({type(problem).__name__}: {problem})")
+        return None
+
+
+@lru_cache(maxsize=256)
+def _warn(why: str) -> None:
+    """Once for each reason."""
+    log.warning("XLA computes instead of the native engine, which may be many times slower: %s", why)
 
 
 def _offered(task: Task, longest: int | None, patient: bool) -> Choice | str:

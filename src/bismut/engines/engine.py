@@ -118,6 +118,10 @@ class Program(Protocol):
         ...
 
 
+class TooLong(str):
+    """Why a task is not taken, where that is what its scheme prefers."""
+
+
 @runtime_checkable
 class Engine(Protocol):
     """Makes programs."""

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.engines.choice import choose
+from bismut.engines.choice import native_program
 from bismut.engines.engine import Course, Program, Task
 from bismut.ensembles.following import LONGEST
 from bismut.flows import kernel
@@ -64,5 +64,4 @@ def _program(one: State, given: Any, whole: Any, dtype) -> Program | None:
         numbers=jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), given),
         dtype=np.dtype(dtype),
     )
-    engine = choose("auto", task, LONGEST).engine
-    return engine.compile(task) if engine.name == "native" else None
+    return native_program(task, LONGEST)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.engines.choice import choose
+from bismut.engines.choice import native_program
 from bismut.engines.engine import Course, Program, Task, Watch
 from bismut.ensembles.task import bytes_of
 from bismut.flows import Solve, kernel
@@ -86,5 +86,4 @@ def _program(state: State, numbers: Any, whole: Any, dtype) -> Program | None:
         numbers=shapes(numbers),
         dtype=np.dtype(dtype),
     )
-    engine = choose("auto", task, LONGEST).engine
-    return engine.compile(task) if engine.name == "native" else None
+    return native_program(task, LONGEST)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.engines.choice import choose
+from bismut.engines.choice import native_program
 from bismut.engines.engine import Course, Program, Task
 from bismut.errors import DomainError
 from bismut.mechanics import Maxwell, State
@@ -113,8 +113,7 @@ def _program(numbers: Any, whole: Any, point: Point | None, dtype: np.dtype) -> 
         numbers=jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), numbers),
         dtype=np.dtype(dtype),
     )
-    engine = choose("auto", task).engine
-    return engine.compile(task) if engine.name == "native" else None
+    return native_program(task)
 
 
 def _few_at_a_time(start: Maxwell, path: Path, trajectories: np.ndarray, q: Point | None) -> State:

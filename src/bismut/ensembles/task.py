@@ -10,12 +10,12 @@ import logging
 import time
 from collections.abc import Hashable
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
 
-from bismut.engines.choice import choose
+from bismut.engines.choice import choose, compiled
 from bismut.engines.engine import Engine, Program, Task, Watch
 from bismut.engines.xla import Xla
 from bismut.ensembles.observers.watcher import Setting, Watcher
@@ -34,10 +34,11 @@ _WORTH = 2**25  # b blocks are worth it from about 2²⁵ b³ operations on: two
 
 
 class Chosen(NamedTuple):
-    """How a setting is run: by what it is known, the engine and why, the task, the shapes of a watcher's memory and rows, how many trajectories
-    make a block at least and at most, and how many operations a step of one has, if that is known."""
+    """How a setting is run: by what it is known, what was asked for, the engine and why, the task, the shapes of a watcher's memory and rows, how
+    many trajectories make a block at least and at most, and how many operations a step of one has, if that is known."""
 
     key: Hashable
+    mode: str
     engine: Engine
     why: str
     task: Task
@@ -79,14 +80,18 @@ def known(mode: str, setting: Setting, one: State) -> Chosen | None:
 
 def program(found: Chosen, size: int) -> Program:
     """The compiled task. Under XLA it is as wide as a block, rounded up so that blocks of about one size share it."""
-    engine = Xla(_rounded(size)) if isinstance(found.engine, Xla) else found.engine
-    width = engine.width if isinstance(engine, Xla) else None
-    return _PROGRAMS.get((engine.name, width, found.key), lambda: _compiled(engine, found))
+    if found.engine.name == "native":
+        native = _PROGRAMS.get(("native", found.mode, found.key), lambda: _compiled(found.engine, found))
+        if native is not None:
+            return native
+    engine = Xla(_rounded(size))
+    return cast(Program, _PROGRAMS.get((engine.name, engine.width, found.key), lambda: _compiled(engine, found)))
 
 
-def _compiled(engine: Engine, found: Chosen) -> Program:
+def _compiled(engine: Engine, found: Chosen) -> Program | None:
+    """None where the engine fails and there is another."""
     clock = time.perf_counter()
-    made = engine.compile(found.task)
+    made = compiled(engine, found.task) if engine.name == "native" and found.mode == "auto" else engine.compile(found.task)
     spent = time.perf_counter() - clock
     _TOOK.get(found.key, lambda: spent)
     log.debug("compiled for %s by the %s engine in %.2f s", engine.machine, engine.name, spent)
@@ -146,7 +151,7 @@ def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
     # Where one trajectory has all lanes, it is a block of its own, so that few of them keep all cores busy.
     most = _WIDTH if isinstance(engine, Xla) else BLOCK if together > 1 else 1
     most = int(max(together, min(most, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
-    return Chosen(name, engine, why, task, memory, rows, together, most, operations)
+    return Chosen(name, mode, engine, why, task, memory, rows, together, most, operations)
 
 
 def _largest(task: Task) -> int:

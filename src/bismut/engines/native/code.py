@@ -17,6 +17,8 @@ _ELEMENT = {
     "bool": ir.IntType(1),
     "int8": ir.IntType(8),
     "uint8": ir.IntType(8),
+    "int16": ir.IntType(16),
+    "uint16": ir.IntType(16),
     "int32": ir.IntType(32),
     "uint32": ir.IntType(32),
     "int64": ir.IntType(64),
@@ -29,6 +31,11 @@ _ELEMENT = {
 def element(dtype: Any) -> ir.Type:
     """The LLVM type of one number."""
     return _ELEMENT[np.dtype(dtype).name]
+
+
+def has_vectors(dtype: Any) -> bool:
+    """Whether there are vectors of such numbers: not of random keys, complex numbers, or reals of 16 bits and less."""
+    return isinstance(dtype, np.dtype) and dtype.name in _ELEMENT
 
 
 class Code:

@@ -15,13 +15,13 @@ import numpy as np
 from jax.core import Tracer
 from llvmlite import ir
 
-from bismut.engines.engine import Batch, Course, Task
+from bismut.engines.engine import Batch, Course, Task, TooLong
 from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
 from bismut.engines.native.batches import PADDED, Columns, Lines, copy, room
 from bismut.engines.native.lists import Room, was_checked
 from bismut.engines.native.loops import crowded, operations, write_advance, write_begin, write_watch
 from bismut.engines.native.neighbours import Facts
-from bismut.engines.native.target import Machine, fuses, processor
+from bismut.engines.native.target import Machine, check, fuses, processor
 from bismut.engines.native.tracing import Jaxprs, trace
 from bismut.engines.native.walk import Refused, unknown
 
@@ -95,7 +95,7 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
     jaxprs = trace(task)
     length = operations(jaxprs.step.jaxpr.jaxpr)
     if longest is not None and length > longest:
-        return f"its step has {length} operations, more than {longest}"
+        return TooLong(f"its step has {length} operations, more than {longest}")
     closed = [jaxprs.begin, jaxprs.step, jaxprs.draw, *(part for pair in jaxprs.watches for part in pair)]
     missing = sorted(set().union(*(unknown(part.jaxpr) for part in closed)))
     if missing:
@@ -111,10 +111,14 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
             write_watch(module, jaxprs, *common),
             write_advance(module, jaxprs, task.per, *common),
         ]
+        text = str(module)
+        check(text)
     except Refused as reason:
         return f"there is no machine code for {reason}"
+    except Exception as problem:  # whatever it is, XLA can be asked instead
+        return f"its machine code could not be written ({type(problem).__name__}: {problem})"
     needs = {frame.function.name: (frame.size, frame.entries, [near.facts for near in frame.lists.values()]) for frame in frames}
-    return Written(str(module), needs, jaxprs, width, across, length + operations(jaxprs.draw.jaxpr.jaxpr) // task.per)
+    return Written(text, needs, jaxprs, width, across, length + operations(jaxprs.draw.jaxpr.jaxpr) // task.per)
 
 
 class Shared(NamedTuple):

@@ -36,6 +36,11 @@ def fuses() -> bool:
     return features()["fma"] or features()["neon"]
 
 
+def check(text: str) -> None:
+    """Is this a module, with types that fit? LLVM ends the process where it compiles one that is not."""
+    llvm.parse_assembly(text).verify()
+
+
 class Machine:
     """A module in machine code; functions live as long as this does."""
 

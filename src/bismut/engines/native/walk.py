@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Literal
 
+from bismut.engines.native.code import has_vectors
 from bismut.engines.native.field import Array, Field, Formula, Stored, lanes, reads, stored
 from bismut.engines.native.frame import IN_LOOPS, Scope
 from bismut.engines.native.lane import constants
@@ -74,7 +75,7 @@ def run(scope: Scope, closed: ClosedJaxpr, inputs: list[Array]) -> list[Array]:
 
     for equation in jaxpr.eqns:
         inputs = given(equation)
-        outputs = RULES[equation.primitive.name](scope, equation, inputs)
+        outputs = _outputs(scope, equation, inputs)
         for v, output in zip(equation.outvars, outputs, strict=True):
             if isinstance(output, Formula):
                 output.reads = output.reads.union(*map(reads, inputs))
@@ -86,6 +87,17 @@ def run(scope: Scope, closed: ClosedJaxpr, inputs: list[Array]) -> list[Array]:
                 if not left[v]:
                     env.pop(v, None)  # its room in the workspace can be used again
     return [read(v) for v in jaxpr.outvars]
+
+
+def _outputs(scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
+    """What the rule of an equation gives. What goes wrong in it is a refusal too: there is another engine."""
+    try:
+        return RULES[equation.primitive.name](scope, equation, inputs)
+    except Refused:
+        raise
+    except Exception as problem:
+        kinds = ", ".join(str(v.aval) for v in equation.invars)
+        raise Refused(f"{equation.primitive.name} of {kinds} (its rule ended with {type(problem).__name__}: {problem})") from problem
 
 
 def _apart(scope: Scope, x: Array, spare: set) -> Array:
@@ -110,14 +122,13 @@ def _settled(scope: Scope, output: Array, uses: int) -> Array:
 
 def unknown(closed: ClosedJaxpr) -> set[str]:
     """Primitives without a rule, and kinds of numbers without a vector."""
-    missing: set[str] = set()
+    missing = {f"{v.aval.dtype} numbers" for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars) if not has_vectors(v.aval.dtype)}
     for equation in closed.jaxpr.eqns:
         name = equation.primitive.name
         if name not in RULES:
             missing.add(name)
-        for v in equation.outvars:
-            if np.dtype(v.aval.dtype).kind not in "fiub":
-                missing.add(f"{name} of {v.aval.dtype} numbers")
+        else:
+            missing |= {f"{name} of {v.aval.dtype} numbers" for v in equation.outvars if not has_vectors(v.aval.dtype)}
         for value in equation.params.values():
             for inner in value if isinstance(value, tuple | list) else (value,):
                 if isinstance(inner, ClosedJaxpr):

@@ -1,0 +1,95 @@
+"""What the native engine cannot take, XLA runs: nothing that goes wrong while code is written or compiled ends a run in mode "auto"."""
+
+import logging
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bismut as bm
+from bismut.engines import choice
+from bismut.engines.native import engine, target, walk
+from bismut.errors import BismutError
+from tests.engines.functions import task_of
+
+KEY = jax.random.key(1)
+THREE = [jax.ShapeDtypeStruct((3,), np.dtype(float))]
+
+
+@pytest.fixture(autouse=True)
+def _warnings_are_fresh():
+    choice._warn.cache_clear()
+
+
+def _broken(*_):
+    raise KeyError("int3")
+
+
+REFUSED = {
+    "keys": (lambda x: x * jax.random.normal(jax.random.key(3)), "random_bits"),
+    "constant keys": (lambda x: x * jax.random.uniform(KEY), "random_bits"),
+    "16-bit reals": (lambda x: x.astype(jnp.float16) * 2, "convert_element_type of float16 numbers"),
+    "complex numbers": (lambda x: jnp.abs(x + 1j), "complex128"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_code_is_a_refusal_and_xla_is_chosen(name, caplog):
+    function, words = REFUSED[name]
+    for _ in range(2):
+        chosen = choice.choose("auto", task_of(function, THREE))
+        assert chosen.engine.name == "xla"
+        assert words in chosen.why
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert words in caplog.text
+    with pytest.raises(BismutError, match=words):
+        choice.choose("native", task_of(function, THREE))
+
+
+def test_what_goes_wrong_in_a_rule_is_a_refusal_that_names_it(monkeypatch):
+    monkeypatch.setitem(walk.RULES, "sin", _broken)
+    chosen = choice.choose("auto", task_of(jnp.sin, THREE))
+    assert chosen.engine.name == "xla"
+    assert "sin of float64[3] (its rule ended with KeyError: 'int3')" in chosen.why
+    with pytest.raises(BismutError, match="its rule ended with KeyError"):
+        choice.choose("native", task_of(jnp.sin, THREE))
+
+
+@pytest.mark.parametrize("what", ["write_advance", "check"])
+def test_what_goes_wrong_elsewhere_is_a_refusal(what, monkeypatch):
+    monkeypatch.setattr(engine, what, _broken)
+    chosen = choice.choose("auto", task_of(jnp.sin, THREE))
+    assert chosen.engine.name == "xla"
+    assert "KeyError" in chosen.why
+
+
+def test_where_the_compiler_fails_xla_runs(monkeypatch, caplog):
+    system = bm.mechanical(bm.Euclidean(2), mass=1.0, potential=lambda q: q @ q * jnp.cos(q[0]) / 3)
+    scheme = bm.Verlet(system)
+    monkeypatch.setattr(target, "Machine", _broken)
+    monkeypatch.setattr(engine, "Machine", _broken)
+    run = lambda mode: bm.simulate(scheme, scheme.start(jnp.ones(2), momentum=jnp.zeros(2)), step=0.1, steps=3, trajectories=2, seed=1, mode=mode)
+    found, expected = run("auto"), run("xla")
+    assert "LLVM could not compile it" in caplog.text
+    np.testing.assert_array_equal(found.energy.mean, expected.energy.mean)
+    with pytest.raises(KeyError):
+        run("native")
+
+
+def test_modules_with_keys_and_convolutions_run():
+    class Net(eqx.Module):
+        drop: eqx.nn.Dropout
+        cell: eqx.nn.GRUCell
+        filter: eqx.nn.Conv1d
+
+        def __call__(self, q):
+            hidden = self.cell(self.drop(q, key=jax.random.key(2)), jnp.zeros(4))
+            return jnp.sum(self.filter(hidden[None]) ** 2)
+
+    a, b = jax.random.split(jax.random.key(0))
+    net = Net(eqx.nn.Dropout(0.3), eqx.nn.GRUCell(3, 4, key=a), eqx.nn.Conv1d(1, 2, 2, key=b))
+    scheme = bm.Verlet(bm.mechanical(bm.Euclidean(3), mass=1.0, potential=net))
+    result = bm.simulate(scheme, scheme.start(jnp.ones(3), momentum=jnp.zeros(3)), step=0.1, steps=2, trajectories=2, seed=1)
+    assert np.isfinite(result.energy.mean).all()
