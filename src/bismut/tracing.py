@@ -9,7 +9,7 @@ import jax
 from jax.core import Tracer
 from jax.extend.core import get_opaque_trace_state
 
-from bismut.programs import Memory, key
+from bismut.compile_cache import Memory, key
 
 Answer = TypeVar("Answer")
 

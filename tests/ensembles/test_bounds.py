@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import pytest
 
 import bismut as bm
+from bismut.compile_cache import Memory, compiled
 from bismut.ensembles import inorder, request, task
 from bismut.ensembles.plan import plan
 from bismut.errors import DomainError
-from bismut.programs import Memory, compiled
 from tests.ensembles.test_run import scheme, start
 
 

@@ -8,11 +8,11 @@ import pytest
 
 import bismut as bm
 from bismut import public
+from bismut.compile_cache import key, split
 from bismut.errors import BismutError
 from bismut.flows.splitting import Letters, Splitting
 from bismut.host import evaluate
 from bismut.mechanics import Scheme
-from bismut.programs import key, split
 
 top = bm.mechanical(bm.SO2(), mass=1.3, potential=lambda R: R[0, 1] + 0.3 * R[0, 0] ** 2)
 shaken = bm.mechanical(bm.SO2(), mass=1.3, potential=lambda R: R[0, 1], noise=lambda R: R[0, :1])

@@ -13,12 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.compile_cache import Memory, key, split
 from bismut.engines.choice import native_program
 from bismut.engines.engine import Course, Program, Task
 from bismut.ensembles.following import LONGEST
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
-from bismut.programs import Memory, key, split
 
 _ROWS = 2**16  # of a table at least, so that studies of different sizes share a program
 

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bismut.compile_cache import compiled
 from bismut.ensembles.checks import check_process, check_scheme, check_start, check_step, check_time, chosen_path, count, example_of
 from bismut.ensembles.observable import measure, value_of
 from bismut.ensembles.starts import many_starts
@@ -25,7 +26,6 @@ from bismut.errors import BismutError, DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Index, Path, advance, counter
-from bismut.programs import compiled
 from bismut.tracing import traced
 
 _BLOCK = 256  # trajectories differentiated together

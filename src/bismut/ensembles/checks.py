@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from bismut.compile_cache import Memory, key, split
 from bismut.ensembles.result import RESERVED
 from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
 from bismut.host import evaluate
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Path, Wiener
-from bismut.programs import Memory, key, split
 from bismut.tracing import nothing_traced
 
 

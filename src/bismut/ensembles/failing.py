@@ -5,12 +5,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from bismut.compile_cache import compiled
 from bismut.engines.engine import Batch, Course, Program
 from bismut.ensembles.observers.watcher import Setting
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path, counter
-from bismut.programs import compiled
 
 _TOGETHER = 32  # failures looked into by one call
 

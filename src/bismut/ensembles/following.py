@@ -11,13 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.compile_cache import Memory, key, split
 from bismut.engines.choice import native_program
 from bismut.engines.engine import Course, Program, Task, Watch
 from bismut.ensembles.task import bytes_of
 from bismut.flows import Solve, kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path
-from bismut.programs import Memory, key, split
 
 _ROWS = 2**22  # bytes of steps that are handed over at a time
 

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bismut.compile_cache import key
 from bismut.ensembles.inorder import merged
 from bismut.ensembles.outcome import Outcome
 from bismut.ensembles.request import Request
@@ -23,7 +24,6 @@ from bismut.ensembles.result import Result
 from bismut.ensembles.run import assembled
 from bismut.ensembles.task import numbers_of
 from bismut.errors import DomainError
-from bismut.programs import key
 
 _SAME = ("step", "steps", "every", "burn_in", "t0", "done")
 

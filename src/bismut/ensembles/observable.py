@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.blame import why
+from bismut.compile_cache import Memory, key
 from bismut.errors import BismutError, ShapeError
 from bismut.mechanics import Scheme, State, System
-from bismut.programs import Memory, key
 
 
 @dataclass(frozen=True)

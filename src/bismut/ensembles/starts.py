@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.compile_cache import Memory, compiled, key, split
 from bismut.engines.choice import native_program
 from bismut.engines.engine import Course, Program, Task
 from bismut.errors import DomainError
 from bismut.mechanics import Maxwell, State
 from bismut.noise import Index, Path, counter, words
-from bismut.programs import Memory, compiled, key, split
 from bismut.spaces import Point
 from bismut.tracing import nothing_traced, traced
 

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, cast
 import jax
 import numpy as np
 
+from bismut.compile_cache import Memory, key, split
 from bismut.engines.choice import choose, compiled
 from bismut.engines.engine import Engine, Program, Task, Watch
 from bismut.engines.xla import Xla
 from bismut.ensembles.observers.watcher import Setting, Watcher
 from bismut.flows import kernel
 from bismut.mechanics import State
-from bismut.programs import Memory, key, split
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from bismut.compile_cache import compiled
 from bismut.ensembles.checks import check_process, check_scheme, check_start, check_step, check_time, chosen_path, count
 from bismut.ensembles.following import follow
 from bismut.ensembles.outcome import Failure, Outcome
@@ -21,7 +22,6 @@ from bismut.errors import DomainError
 from bismut.flows import Solve, kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path, advance, counter
-from bismut.programs import compiled
 from bismut.showing import brief
 from bismut.spaces import Point
 from bismut.tracing import traced

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bismut.compile_cache import compiled
 from bismut.ensembles.arriving import arrive
 from bismut.ensembles.checks import chosen_path
 from bismut.errors import DomainError
@@ -24,7 +25,6 @@ from bismut.flows import kernel
 from bismut.host import evaluate, repeated
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path
-from bismut.programs import compiled
 from bismut.spaces import Space
 from bismut.tracing import traced
 

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bismut.compile_cache import compiled
 from bismut.ensembles.arriving import arrive
 from bismut.findings.order import Convergence
 from bismut.flows import kernel
 from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
-from bismut.programs import compiled
 
 MOST_CHANNELS = 40  # 2 (2m)² + 1 places; with more the weights, which are not all positive, cost digits as well
 _DIRECTIONS = 6  # in which averages are looked at

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 
 from bismut.actions.action import Action
 from bismut.actions.verlet import Verlet
+from bismut.compile_cache import compiled
 from bismut.errors import BismutError, DomainError
 from bismut.flows import books
 from bismut.flows.flow import Flow
@@ -30,7 +31,6 @@ from bismut.mechanics.friction import Friction, Nothing, friction_of
 from bismut.mechanics.function import UserFunction, user_function
 from bismut.mechanics.heat import Drag, Temperature, check_quadratic
 from bismut.precision import cast
-from bismut.programs import compiled
 from bismut.spaces import Point, Space, Velocity, add, scale
 
 

@@ -19,12 +19,12 @@ from jaxtyping import Array, Bool, Float
 
 from bismut.actions.action import Action
 from bismut.actions.verlet import Verlet
+from bismut.compile_cache import compiled
 from bismut.errors import BismutError, DomainError
 from bismut.flows.splitting import Splitting, Stepped
 from bismut.flows.variational import Solve, Variational
 from bismut.host import evaluate
 from bismut.mechanics import Claims, State, System
-from bismut.programs import compiled
 from bismut.spaces import Space, scale
 from bismut.tracing import traced
 

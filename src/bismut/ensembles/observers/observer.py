@@ -18,13 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.blame import why
+from bismut.compile_cache import compiled
 from bismut.ensembles import moments
 from bismut.ensembles.observable import with_time
 from bismut.ensembles.observers.records import standard_error, statistics
 from bismut.ensembles.observers.report import Report
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.errors import ShapeError
-from bismut.programs import compiled
 from bismut.showing import measured
 
 

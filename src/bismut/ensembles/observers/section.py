@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.compile_cache import compiled
 from bismut.ensembles.observable import measure, value_of
 from bismut.ensembles.observers.report import Report, component_axes
 from bismut.ensembles.observers.watcher import Clock, Setting, Watcher
@@ -22,7 +23,6 @@ from bismut.errors import DomainError, ShapeError
 from bismut.flows import flow, kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path, counter
-from bismut.programs import compiled
 
 _TURNS = 12  # of regula falsi; its error shrinks by more than half the digits in two
 _TOGETHER = 256  # crossings located by one call
