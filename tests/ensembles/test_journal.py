@@ -204,6 +204,26 @@ def test_a_block_that_fails_ends_a_run_that_looks_for_small_errors(chunks):
     same(carry_out(whole, journal=journal), carry_out(whole))
 
 
+def test_a_block_whose_workers_die_ends_the_run_and_those_at_work_are_kept(chunks):
+    """Three workers died at one block: no further blocks are begun, those in progress stop and can be continued, and the run can be resumed."""
+
+    class Dying:
+        elsewhere = False
+
+        def each(self, work, jobs, line):
+            yield (first := next(jobs)), work(first, line)
+            yield next(jobs), Failed(3, "Its worker died (signal 9).", lost=True)
+            assert line.stopped()
+            assert next(jobs, None) is not None  # there would be more
+
+    whole = asked(observe=FEW)
+    journal = Failing(whole)
+    with pytest.raises(BlockError, match=r"block 1 could not be run\. The others are kept, and `resume` tries again.*3 times.*\n.*signal 9"):
+        carry_out(whole, journal=journal, executor=Dying())
+    assert sorted(journal.blocks) == [(0, 0)]
+    same(carry_out(whole, journal=journal), carry_out(whole))
+
+
 class Full(Memory):
     """A journal on a disk that takes so many blocks."""
 

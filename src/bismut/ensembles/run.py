@@ -96,6 +96,8 @@ def carry_out(
                     raise unheard[0]
                 if isinstance(result, Failed):
                     failed.append((job, result))
+                    if result.lost:  # whatever ends workers would end the next ones: those at work keep what they have, and the run ends
+                        stop.cause = stop.cause or "workers"
                     if journal is None:
                         raise _told(request, failed, kept=False)  # nothing would be kept of the others
                 elif result is None or not order.wants(job.variant):

@@ -22,7 +22,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Stop:
-    """Whether somebody asked the run to stop, and who: the name of a signal, "time" from the deadline on, or a full "disk"."""
+    """Whether somebody asked the run to stop, and who: the name of a signal, "time" from the deadline on, a full "disk", or "workers" that die."""
 
     def __init__(self, deadline: float | None = None):
         self.cause, self._deadline = "", deadline

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pickle
 import threading
-import traceback
 from typing import Any
 
 from distributed import WorkerPlugin, get_worker
 
-from bismut.executors.executor import Line, Work
+from bismut.executors.executor import Line, Work, raised
 from bismut.executors.worker import ignore_signals, refusal, unpacked
 
 _DELIVERED: dict[str, bytes] = {}
@@ -60,8 +59,8 @@ def do(run: str, ticket: int, job: Any, every: float) -> tuple[str, Any]:
         return "refused", refusal(problem)
     try:
         return "done", work(job, Line(stopped, lambda message: say("told", message), every))
-    except Exception:
-        return "raised", traceback.format_exc()
+    except Exception as problem:
+        return "raised", raised(problem)
 
 
 def _opened(run: str) -> Work:

@@ -9,7 +9,10 @@ pickled once, by value where it is the user's own (cloudpickle), so lambdas and 
 from __future__ import annotations
 
 import operator
+import sysconfig
+import traceback
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from bismut.errors import DomainError
@@ -27,11 +30,13 @@ class Line(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A job that could not be done: how often it was tried, and what came of the last time."""
+    """A job that could not be done: how often it was tried, what came of the last time, the exception if it was raised here, and whether it was
+    `lost` instead: its worker died or hung."""
 
     attempts: int
     why: str
     problem: Exception | None = None
+    lost: bool = False
 
 
 class Again(NamedTuple):
@@ -39,6 +44,30 @@ class Again(NamedTuple):
 
     job: Any
     told: Any
+
+
+class Raised(NamedTuple):
+    """An exception that travels: in a line or two, and its traceback as a text."""
+
+    brief: str
+    trace: str
+
+
+def raised(problem: BaseException) -> Raised:
+    """An exception in words: type, first line, and the last place that is neither ours nor a library's."""
+    said = str(problem).strip().splitlines()
+    words = f"{type(problem).__name__}: {said[0][:_LONGEST]}" if said else type(problem).__name__
+    own = [frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith(_LIBRARIES)]
+    where = f"\n  {own[-1].filename}, line {own[-1].lineno}, in {own[-1].name}" if own else ""
+    return Raised(words + where, "".join(traceback.format_exception(problem)))
+
+
+_LONGEST = 500  # letters of a message that are shown
+_LIBRARIES = (
+    *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
+    str(Path(__file__).resolve().parents[1]),
+    "<",  # frozen or generated
+)
 
 
 Work = Callable[[Any, Line], Any]

@@ -32,7 +32,7 @@ class News(NamedTuple):
     waiting   its worker is gone, and the crew finds another one
     told      it tells something on its way
     done      it has ended, with what it came to
-    raised    it has ended with an exception: its traceback
+    raised    it has ended with an exception: a `Raised`
     lost      its worker is gone: how that is known
     refused   no worker will ever do it: why
     """
@@ -172,11 +172,14 @@ class _Supervision:
                 else:
                     yield given.job, content
                 self._crew.forget(ticket)  # after it was handed on
-            elif kind in ("raised", "lost"):
-                yield from self._lost(ticket, content)
+            elif kind == "raised":
+                log.debug("a job raised an exception:\n%s", content.trace)
+                yield from self._failed(ticket, content.brief)
+            elif kind == "lost":
+                yield from self._failed(ticket, content, lost=True)
         for ticket in silent:
             self._crew.end(ticket)
-            yield from self._lost(ticket, f"Its worker gave no sign of life for {self._patience:g} seconds, and was ended.")
+            yield from self._failed(ticket, f"Its worker gave no sign of life for {self._patience:g} seconds, and was ended.", lost=True)
 
     def _silent(self, came: list[News]) -> list[int]:
         """Of whom nothing was heard for long. A driver that was away, busy or stopped by Ctrl-Z, first listens to what was said meanwhile."""
@@ -187,14 +190,13 @@ class _Supervision:
                 given.heard = None if kind == "waiting" else self._now
         return [ticket for ticket, given in self._held.items() if given.heard is not None and self._now - given.heard > self._patience]
 
-    def _lost(self, ticket: int, why: str) -> Iterator[tuple[Any, Any]]:
+    def _failed(self, ticket: int, why: str, lost: bool = False) -> Iterator[tuple[Any, Any]]:
+        """Another attempt, or none: a job that came back on its way (`Again`) was begun anew, so workers that die before anything is done are few."""
         given = self._held.pop(ticket)
         self._crew.forget(ticket)
         tried = given.attempts + 1
-        log.debug(
-            "attempt %d of %d at a job was lost: %s", tried, self._attempts, why.strip().splitlines()[-1] if why.strip() else "no reason is known"
-        )
+        log.debug("attempt %d of %d at a job failed: %s", tried, self._attempts, why)
         if tried >= self._attempts:
-            yield given.job, Failed(tried, why)
+            yield given.job, Failed(tried, why, lost=lost)
         elif not self._line.stopped():
             self._again.append(_Given(given.job, tried))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from itertools import chain, islice, takewhile
 from queue import SimpleQueue
 from typing import Any
 
-from bismut.executors.executor import Failed, Line, Work, several
+from bismut.executors.executor import Failed, Line, Work, raised, several
 
 
 def cores() -> int:
@@ -83,4 +82,4 @@ def _done(work: Work, job: Any, line: Line) -> Any:
     try:
         return work(job, line)
     except Exception as problem:
-        return Failed(1, traceback.format_exc(), problem)
+        return Failed(1, raised(problem).brief, problem)

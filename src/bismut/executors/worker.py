@@ -15,7 +15,7 @@ import threading
 import traceback
 from typing import Any, BinaryIO
 
-from bismut.executors.executor import Line, Work
+from bismut.executors.executor import Line, Work, raised
 
 
 class Worker:
@@ -71,8 +71,8 @@ class Worker:
         try:
             found = self._work(job, Line(self._stopped.is_set, lambda message: self.say("told", ticket, message)))
             self.say("done", ticket, found)  # which raises where that cannot be pickled
-        except Exception:
-            self.say("raised", ticket, traceback.format_exc())
+        except Exception as problem:
+            self.say("raised", ticket, raised(problem))
 
 
 def packed(work: Work) -> bytes:
