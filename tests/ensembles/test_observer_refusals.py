@@ -20,7 +20,7 @@ def scheme():
     [
         (lambda: bm.histogram(X, range=(1.0, -1.0)), "low < high"),
         (lambda: bm.histogram(X, range=(-1.0, 1.0), bins=0), "bins must be"),
-        (lambda: bm.histogram((X, X, X), range=((0, 1),) * 3), "one or two functions"),
+        (lambda: bm.histogram((X, X, X), range=((0, 1),) * 3), "or two of them"),
         (lambda: bm.quantiles(X, levels=(0.5, 1.5)), "between 0 and 1"),
         (lambda: bm.autocorrelation(X, lags=0), "lags must be"),
         (lambda: bm.mean_squared_displacement(lags=-1), "lags must be"),

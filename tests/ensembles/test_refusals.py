@@ -1,12 +1,9 @@
 """Wrong input is refused at once: what was expected, what was given, what to do."""
 
-import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.ensembles import checks
 from bismut.errors import BismutError, DomainError, ShapeError
 from tests import systems
 
@@ -48,13 +45,10 @@ def test_run_is_refused(scheme, start, change, words):
         bm.simulate(scheme, start, **settings)
 
 
-def test_what_is_no_scheme_is_named(scheme):
-    checks.check_scheme(scheme)
+def test_what_is_no_scheme_is_named(scheme, start):
     for what, words in ((scheme.system, "got System"), (bm.Verlet, "got the class Verlet")):
-        with pytest.raises(ShapeError, match=words):
-            checks.check_scheme(what)
-    with pytest.raises(DomainError, match=r"positive number, got '0\.1'"):
-        checks.check_step("0.1")
+        with pytest.raises(DomainError, match=words):
+            bm.simulate(what, start, step=0.1, steps=2)
 
 
 @pytest.mark.parametrize(
@@ -73,30 +67,6 @@ def test_what_is_no_scheme_is_named(scheme):
 def test_start_is_refused(scheme, arguments, error, words):
     with pytest.raises(error, match=words):
         scheme.start(arguments.pop("q"), **arguments)
-
-
-def _path(path):
-    return checks.chosen_path(None, path, bm.VariationalEuler(bm.mechanical(bm.Euclidean(1))), step=0.1, steps=1, trajectories=1)
-
-
-@pytest.mark.parametrize(
-    ("check", "words"),
-    [
-        (lambda: checks.check_tables([bm.energy], None, None), r'observe must be a dictionary such as {"energy": bm.energy}, got list'),
-        (lambda: checks.check_tables(bm.energy, None, None), "observe must be a dictionary .* got Observable"),
-        (lambda: checks.check_tables({3: bm.energy}, None, None), "An observer cannot be called 3"),
-        (lambda: checks.check_tables(None, 0.1, None), "until must be a dictionary"),
-        (lambda: checks.check_tables(None, None, [1.0, 2.0]), "sweep must be a dictionary"),
-        (lambda: _path(7), r"path must be a path such as .* got int\. A number is given as seed="),
-        (lambda: _path(jax.random.key(0)), "path must be a path such as"),
-        (lambda: checks.check_time("now"), "t0 must be one finite number, .* got 'now'"),
-        (lambda: checks.check_time(np.zeros(2)), "t0 must be one finite number"),
-    ],
-)
-def test_another_type_is_refused(check, words):
-    """Called by themselves: while tests run, the types in the signature of simulate are checked before it begins."""
-    with pytest.raises(DomainError, match=words):
-        check()
 
 
 @pytest.mark.parametrize("name", ["time", "mean", "count", "q0", "p", "trajectory", "stderr"])

@@ -13,8 +13,6 @@ from bismut.errors import BismutError
 
 log = logging.getLogger(__name__)
 
-MODES = ("auto", "native", "xla")
-
 
 class Choice(NamedTuple):
     """An engine, why it was chosen, how many trajectories it advances side by side at least, and how many operations a step has, if it knows."""

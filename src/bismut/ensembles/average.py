@@ -18,8 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bismut.arguments import checked
 from bismut.compile_cache import compiled
-from bismut.ensembles.checks import check_process, check_scheme, check_start, check_step, check_time, chosen_path, count, example_of
+from bismut.ensembles.checks import RUN, check_process, check_start, check_time, chosen_path, example_of
 from bismut.ensembles.observable import measure, value_of
 from bismut.ensembles.starts import many_starts
 from bismut.errors import BismutError, DomainError
@@ -31,6 +32,7 @@ from bismut.tracing import traced
 _BLOCK = 256  # trajectories differentiated together
 
 
+@checked(**RUN)
 def average(
     of: Any,
     scheme: Scheme,
@@ -50,12 +52,7 @@ def average(
     for simulate.
     """
     check_process()
-    check_scheme(scheme)
-    check_step(step)
-    check_time(t0)
-    steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")
-    if over not in ("end", "time"):
-        raise DomainError(f'over must be "end" or "time", got {over!r}.')
+    check_time(t0, step)
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=trajectories)
     if not scheme.pathwise:
         scheme, start, step = jax.tree.map(_undifferentiated, (scheme, start, step))

@@ -1,5 +1,6 @@
 """Wrong input to a run, refused at once with what was expected, what was given and what to do."""
 
+import inspect
 import os
 from collections.abc import Mapping
 from functools import cache
@@ -10,28 +11,30 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from bismut.arguments import Rule, table_of
 from bismut.compile_cache import Memory, key, split
-from bismut.ensembles.result import RESERVED
+from bismut.ensembles.observers.watcher import Watcher
+from bismut.ensembles.result import RESERVED, Result
 from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
 from bismut.host import evaluate
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Path, Wiener
-from bismut.tracing import nothing_traced
+from bismut.tracing import nothing_traced, traced
 
-
-def check_step(step) -> None:
-    if isinstance(step, Tracer):
-        return  # differentiated or mapped over: its value is not known here
-    value = np.asarray(step)
-    if value.shape != () or value.dtype.kind not in "iuf" or not np.isfinite(value) or value <= 0:
-        raise DomainError(f"step must be one positive number, got {step!r}. A scheme is run backwards with its adjoint, not with a negative step.")
-
-
-def check_scheme(scheme: Any) -> None:
-    """Refuse what cannot be stepped: most often a system, or a scheme that was not given its system."""
-    if not isinstance(scheme, Scheme):
-        got = f"the class {scheme.__name__}" if isinstance(scheme, type) else type(scheme).__name__
-        raise ShapeError(f"Expected a scheme such as bm.Verlet(system), got {got}.")
+RUN = {
+    "scheme": Rule("a scheme such as bm.Verlet(system)", lambda scheme: isinstance(scheme, Scheme)),
+    "path": Rule(
+        "a path such as Wiener(7, substeps=2), Recorded(increments) or one of your own class of Path",
+        lambda path: isinstance(path, Path),
+        "A number is given as seed=, and data as Recorded(data).",
+    ),
+    "observe": table_of(
+        "names and functions of a State or observers", '"energy": bm.energy', lambda what: callable(what) or isinstance(what, Watcher)
+    ),
+    "continue_from": Rule(
+        "a result of bm.simulate", lambda result: isinstance(result, Result), "A run in a folder goes on with store= and extend=True."
+    ),
+}  # what arguments of a run must be, beside the table of all functions
 
 
 @cache
@@ -49,25 +52,8 @@ def check_process() -> None:
         )
 
 
-def count(value, name: str, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise DomainError(f"{name} must be a whole number ≥ {least}, got {value!r}.")
-    return int(value)
-
-
-def one_of(value, words: tuple[str, ...], name: str) -> str:
-    if value not in words:
-        raise DomainError(f"{name} must be {', '.join(repr(word) for word in words[:-1])} or {words[-1]!r}, got {value!r}.".replace("'", '"'))
-    return value
-
-
 def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps: int, trajectories: int) -> Path:
     """The path of a seed, or the path itself, not both; refused if it cannot drive so many steps of so many trajectories."""
-    if path is not None and not isinstance(path, Path):
-        raise DomainError(
-            f"path must be a path such as Wiener(7, substeps=2), Recorded(increments) or a subclass of Path of your own, got {type(path).__name__}. "
-            "A number is given as seed=, and data as Recorded(data)."
-        )
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
     if path is None and type(seed) is int and nothing_traced():
@@ -88,33 +74,31 @@ def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps
 _SEEDS = Memory(64)  # paths of seeds that come again: one takes 0.1 ms to make
 
 
-def check_time(t0) -> None:
-    """Refuse a time at the start that is not one finite number."""
-    if isinstance(t0, Tracer):
+def check_time(t0: Any, step: Any) -> None:
+    """Refuse a time at the start so large that a step is lost in its last digit."""
+    if traced(t0, step):
         return
-    if isinstance(t0, bool) or not isinstance(t0, int | float | np.number | np.ndarray | jax.Array) or np.shape(t0) != () or not np.isfinite(t0):
-        raise DomainError(f"t0 must be one finite number, the time at the start, got {t0!r}.")
+    spacing = float(np.spacing(abs(float(t0))))
+    if spacing > float(step):
+        raise DomainError(
+            f"t0 = {float(t0):g} is too large for steps of {float(step):g}: times there are {spacing:g} apart. Count time from another origin."
+        )
 
 
-def check_tables(observe: Any, until: Any, sweep: Any) -> None:
-    """Refuse what is not a table of names, and names that results could not keep."""
-    for name, table, example in (
-        ("observe", observe, '"energy": bm.energy'),
-        ("until", until, '"energy": 0.01'),
-        ("sweep", sweep, '"k": [1.0, 2.0]'),
-    ):
-        if table is not None and not isinstance(table, Mapping):
-            raise DomainError(f"{name} must be a dictionary such as {{{example}}}, got {type(table).__name__}.")
-    for name in observe or ():
+def check_observers(observe: Mapping[str, Any] | None) -> None:
+    """Refuse names that results could not keep, and functions that make observers in place of observers."""
+    for name, what in (observe or {}).items():
         check_name(name)
+        if inspect.isfunction(what) and what.__module__.startswith("bismut."):
+            raise DomainError(f"observe[{name!r}] is the function bm.{what.__name__} itself. Call it: {{{name!r}: bm.{what.__name__}(...)}}.")
 
 
 def check_name(name: Any) -> None:
     """Refuse a name under which an observer cannot be filed."""
     if name in RESERVED:
         raise DomainError(f"An observer cannot be called {name!r}: this name is reserved in results ({', '.join(RESERVED)}). Choose another.")
-    if not isinstance(name, str) or not name or name != name.strip() or "/" in name or set(name) == {"."}:
-        raise DomainError(f"An observer cannot be called {name!r}: expected a word without '/', because results are filed under it.")
+    if not isinstance(name, str) or not name or name != name.strip() or "/" in name or set(name) == {"."} or not name.isprintable():
+        raise DomainError(f"An observer cannot be called {name!r}: expected printable text without '/', because results are filed under it.")
 
 
 def check_looks(observe: Mapping[str, Any] | None, steps: Any) -> None:

@@ -31,7 +31,8 @@ _SAME = ("step", "steps", "every", "burn_in", "t0", "done")
 def merge(*results: Result) -> Result:
     """The result of the run of which these are consecutive parts, made with the same arguments except first_trajectory and trajectories."""
     if len(results) < 2 or not all(isinstance(result, Result) for result in results):
-        raise DomainError(f"merge needs two or more results, got {len(results)}: merge(first, second, ...).")
+        got = ", ".join(type(result).__name__ for result in results)
+        raise DomainError(f"merge needs two or more results of bm.simulate, merge(first, second, ...), got ({got}).")
     parts = sorted(results, key=lambda result: result.provenance.first_trajectory)
     for before, after in pairwise(parts):
         _check_follows(before, after)

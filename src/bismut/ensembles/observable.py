@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import checked
 from bismut.blame import why
 from bismut.compile_cache import Memory, key
 from bismut.errors import BismutError, ShapeError
@@ -67,12 +68,14 @@ integrator_error = _booked("integrator_error", lambda ledger: ledger.error, "Wha
 acceptance = _booked("acceptance", lambda ledger: ledger.accepted / jnp.maximum(ledger.steps, 1), "The fraction of steps that were accepted.")
 
 
+@checked()
 @cache  # the same object for the same name, so that a second run compiles nothing
 def momentum(name: str) -> Observable:
     """J(q, p), the momentum map of a symmetry that the system names: one number, or an array for several generators."""
     return Observable(f"momentum({name!r})", lambda system, state, t: system.momentum_map(name, state), f"The momentum map of {name}.")
 
 
+@checked()
 @cache
 def invariant(name: str) -> Observable:
     """I(q, p), an invariant that the system names: a Casimir of a Lie–Poisson system, say."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bismut.arguments import shown
 from bismut.engines.compiler import check_compiler
 from bismut.ensembles.journal import Journal
 from bismut.ensembles.plan import check_memory, plan, rehearsed
@@ -25,8 +26,8 @@ def perform(
 ) -> Any:
     """The result of a request, or with `dry_run` its plan; refused if it does not fit into memory. The rest is as for `carry_out`."""
     check_compiler()
-    if executor is not None and not isinstance(executor, Executor):
-        raise DomainError(f"executor must be Threads(n), Processes(n) or Dask(cluster), got {executor!r}.")
+    if executor is not None and (isinstance(executor, type) or not isinstance(executor, Executor)):
+        raise DomainError(f"executor must be Threads(n), Processes(n) or Dask(cluster), got {shown(executor)}.")
     check_memory(asked)
     if dry_run:
         return rehearsed(asked, plan(asked))

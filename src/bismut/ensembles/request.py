@@ -15,20 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from bismut.engines.choice import MODES
+from bismut.arguments import checked
 from bismut.engines.engine import Course, Program
 from bismut.ensembles.checks import (
+    RUN,
     check_looks,
-    check_scheme,
+    check_observers,
     check_start,
-    check_step,
-    check_tables,
     check_time,
     chosen_path,
-    count,
     example_of,
     leading,
-    one_of,
 )
 from bismut.ensembles.desk import portion_of
 from bismut.ensembles.observable import Observable, energy
@@ -151,6 +148,7 @@ class Request:
         return watcher.every or self.every
 
 
+@checked(**RUN)
 def request(
     scheme: Scheme,
     start: Any = None,
@@ -175,7 +173,6 @@ def request(
     continue_from: Result | None = None,
 ) -> Request:
     """A checked request; arguments as for `simulate`."""
-    check_scheme(scheme)
     _check_untraced(scheme, start, step, t0, path)
     done = 0
     if continue_from is not None:
@@ -186,23 +183,19 @@ def request(
         block = before.size if block is None else block  # so that the parts of a run are merged as the whole is
     if start is None or step is None:
         raise DomainError("A run needs start and step=, or continue_from= a result to continue from.")
-    check_step(step)
     t0 = 0.0 if t0 is None else t0
-    check_time(t0)
-    check_tables(observe, until, sweep)
+    check_time(t0, step)
+    check_observers(observe)
     check_looks(observe, steps)
     if trajectories is None:
         batch = leading(scheme, start) if isinstance(start, State | Maxwell) else ()
         trajectories = batch[0] if batch else 1
-    steps, trajectories = count(steps, "steps"), count(trajectories, "trajectories")
-    every = count(every if every is not None else -(-steps // 100), "every")
-    burn_in, first = count(burn_in, "burn_in", least=0), count(first_trajectory, "first_trajectory", least=0)
+    steps, trajectories, burn_in, first = int(steps), int(trajectories), int(burn_in), int(first_trajectory)
+    every = -(-steps // 100) if every is None else int(every)
     if burn_in + steps >= 2**30:
         raise DomainError(f"A run has at most 2³⁰ steps, got {burn_in + steps}. Continue with simulate(scheme, continue_from=result, steps=...).")
     if first + trajectories >= 2**63:
         raise DomainError(f"Trajectory numbers are below 2⁶³, got {first + trajectories}.")
-    one_of(mode, MODES, "mode")
-    one_of(on_failure, ("exclude", "raise"), "on_failure")
     path = chosen_path(seed, path, scheme, step=float(step), steps=done + burn_in + steps, trajectories=first + trajectories)
     axes = grid(sweep)
     schemes = variants(scheme, axes)
@@ -210,7 +203,7 @@ def request(
     one = example_of(starts[0], batch)
     watchers = tuple((name, what if isinstance(what, Watcher) else Records(what)) for name, what in (observe or {"energy": energy}).items())
     here = jax.local_device_count()
-    devices = here if devices is None else count(devices, "devices")
+    devices = here if devices is None else int(devices)
     if devices > here:
         raise DomainError(f"devices = {devices} were requested, but only {here} are available.")
     found = known(mode, Setting(schemes[0], path, watchers), one)
@@ -218,7 +211,7 @@ def request(
         watchers = tuple((name, watcher.bound(scheme, name, one)) for name, watcher in watchers)
     settings = tuple(Setting(variant, path, watchers) for variant in schemes)
     found = found or chosen(mode, settings[0], one)
-    size = count(block, "block") if block is not None else found.block(trajectories, burn_in + steps)
+    size = int(block) if block is not None else found.block(trajectories, burn_in + steps)
     made = Request(
         settings=settings,
         starts=starts,
@@ -268,11 +261,9 @@ def _before(result: Result, given: Mapping[str, Any], first: int) -> Request:
 
 def _targets(until: Mapping[str, float] | None, watchers: tuple[tuple[str, Watcher], ...]) -> dict[str, float]:
     known = dict(watchers)
-    for name, target in (until or {}).items():
+    for name in until or {}:
         if name not in known:
             raise DomainError(f"until names {name!r}, which is not observed. {nearest(name, known)}")
-        if not target > 0:
-            raise DomainError(f"until[{name!r}] must be a positive standard error, got {target}.")
         if not known[name].has_error:
             raise DomainError(
                 f"until names {name!r}, but {known[name]} has no standard error. A function of a State, time_average and Observer have one."

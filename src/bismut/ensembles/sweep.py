@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import shown
 from bismut.errors import DomainError, nearest
 from bismut.mechanics import Maxwell, Scheme, State
 from bismut.mechanics.scheme import again
@@ -33,14 +34,20 @@ _STATES = re.compile(r"[qp]\d*")  # of last states and paths
 
 def grid(sweep: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
     """The swept values by name, each along a first axis."""
-    axes = {name: np.asarray(values) for name, values in (sweep or {}).items()}
-    for name, values in axes.items():
+    axes = {}
+    for name, given in (sweep or {}).items():
+        if not isinstance(name, str) or not name or "/" in name:
+            raise DomainError(f"sweep must name parameters, {{'k': [1.0, 2.0]}}, got the name {name!r}.")
+        try:
+            values = axes[name] = np.asarray(given)
+        except ValueError:  # lists of different lengths
+            raise DomainError(f"sweep[{name!r}] must be a list of one or more numbers, got {shown(given)}.") from None
         if name in AXES or _STATES.fullmatch(name):
             raise DomainError(f"A parameter called {name!r} cannot be swept: results have an axis or an array of that name. Rename it.")
         if values.ndim != 1 or not len(values):
             raise DomainError(f"sweep[{name!r}] must be a list of one or more numbers, got an array of shape {values.shape}.")
         if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-            raise DomainError(f"sweep[{name!r}] must hold finite numbers, got {values.tolist()}.")
+            raise DomainError(f"sweep[{name!r}] must hold finite numbers, got {shown(given)}.")
     return axes
 
 

@@ -13,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from bismut.arguments import Rule, checked, is_index
 from bismut.compile_cache import compiled
-from bismut.ensembles.checks import check_process, check_scheme, check_start, check_step, check_time, chosen_path, count
+from bismut.ensembles.checks import RUN, check_process, check_start, check_time, chosen_path
 from bismut.ensembles.following import follow
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.starts import one_start
@@ -78,6 +79,7 @@ class Trajectory(NamedTuple):
         return jax.device_put(jax.tree.map(lambda leaf: np.asarray(leaf)[-1], self.states))  # an index into an array of JAX would be compiled
 
 
+@checked(**RUN, trajectory=Rule("a whole number ≥ 0", is_index))
 def trajectory(
     scheme: Scheme,
     start,
@@ -99,10 +101,7 @@ def trajectory(
     t0          the time at the start
     """
     check_process()
-    check_scheme(scheme)
-    check_step(step)
-    check_time(t0)
-    steps, every = count(steps, "steps"), count(every, "every")
+    check_time(t0, step)
     if steps % every:
         raise DomainError(f"steps must be a multiple of every so that the last state is kept, got steps = {steps} and every = {every}.")
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=1 if traced(trajectory) else trajectory + 1)

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bismut.ensembles.checks import check_scheme, check_start, check_step
+from bismut.arguments import checked
+from bismut.ensembles.checks import RUN, check_start
 from bismut.ensembles.starts import one_start
 from bismut.errors import BismutError
 from bismut.findings import gibbs
@@ -79,6 +80,7 @@ class Advice:
         return table(repr(self).splitlines()[0], self._rows(), ("observable", "bias", "limit", "largest step"))
 
 
+@checked(**RUN)
 def advise_step(
     scheme: Scheme,
     start: Any,
@@ -96,8 +98,6 @@ def advise_step(
     tolerance  of biases, each over the spread of its observable
     budget     seconds for sampling, or "2m"
     """
-    check_scheme(scheme)
-    check_step(step)
     state = one_start(start, Wiener(seed), 0, check_start(scheme, start))
     state = State(state.q, state.p)
     bath, why = bath_of(scheme, state, step, temperature)

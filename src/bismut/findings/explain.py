@@ -3,7 +3,8 @@
 import sys
 
 from bismut.actions import Action, DiscreteHamiltonian
-from bismut.ensembles.checks import check_scheme
+from bismut.arguments import checked
+from bismut.ensembles.checks import RUN
 from bismut.ensembles.explaining import ensemble_words
 from bismut.flows import Flow, Variational
 from bismut.flows.coadjoint import Coadjoint
@@ -13,9 +14,9 @@ from bismut.showing import Words, counted
 from bismut.spaces import Dual
 
 
+@checked(**RUN)
 def explain(scheme: Scheme) -> str:
     """In words and formulas: the action of a scheme, what is solved for and how, what it costs, and what it claims."""
-    check_scheme(scheme)
     system, claims = scheme.system, scheme.promised
     lines = [f"{scheme.title} on {scheme.space}: {_freedom(scheme)}, {counted(scheme.channels, 'Wiener process', 'Wiener processes')}"]
     if isinstance(scheme, Flow):

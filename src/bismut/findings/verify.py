@@ -16,7 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from bismut.ensembles.checks import check_scheme, check_start, check_step
+from bismut.arguments import checked
+from bismut.ensembles.checks import RUN, check_start
 from bismut.ensembles.starts import one_start
 from bismut.errors import DomainError
 from bismut.findings.along import along, one_step, short_path
@@ -39,6 +40,7 @@ _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 BUDGET = 10.0  # seconds for sampling
 
 
+@checked(**RUN)
 def verify(
     scheme: Scheme,
     start,
@@ -71,8 +73,6 @@ def verify(
     Returns a report: print it, check `report.ok`, or take one finding, `report["symplectic defect"].measured`. `report.undecided` lists claims for
     which there were too few samples, `report.unmeasured` what was not measured, and why.
     """
-    check_scheme(scheme)
-    check_step(step)
     seconds = seconds_of(budget)
     begun = time.monotonic()
     path = Wiener(seed)

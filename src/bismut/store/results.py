@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from bismut.arguments import checked, folder
 from bismut.ensembles import Result
 from bismut.ensembles.outcome import Failure
 from bismut.errors import ShapeError, StoreError, WriteError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import xarray
 
 
+@checked()
 def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a result to a folder, and return its path.
 
@@ -44,12 +46,12 @@ def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
     """
     path = folder_of(path, "path")
     if not isinstance(result, Result):
-        raise ShapeError(f"save takes a result of bm.simulate, got {type(result).__name__}.")
+        raise ShapeError(f"result must be a result of bm.simulate, got {type(result).__name__}.")
     try:
         return _save(result, path, overwrite)
     except WriteError as problem:
         kept = elsewhere(path, problem, lambda other: _save(result, other, False))
-        warnings.warn(f"{problem} The result is kept in {kept} instead.", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{problem} The result is kept in {kept} instead.", RuntimeWarning, stacklevel=3)
         return kept
 
 
@@ -77,6 +79,7 @@ def elsewhere(path: Path, problem: WriteError, write: Callable[[Path], Path]) ->
     raise problem
 
 
+@checked(path=folder)
 def load(path: str | Path) -> xarray.DataTree:
     """The labelled tree of a saved result or a run; the mean energy over time is load(path)["energy"]["mean"].
 
@@ -93,7 +96,7 @@ def load(path: str | Path) -> xarray.DataTree:
     tree = tree_of(run.results())
     tree.attrs |= {"state": run.state, "asked": run.asked, "done": run.done}
     if run.state != "complete":
-        warnings.warn(f"{path} is not complete: {run}.", stacklevel=2)
+        warnings.warn(f"{path} is not complete: {run}.", stacklevel=3)
     return tree
 
 

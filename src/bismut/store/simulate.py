@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from bismut import findings, noise
+from bismut.arguments import checked
 from bismut.ensembles import Observable, Request, Result, Watcher, perform, plan, request
-from bismut.ensembles.checks import check_process
+from bismut.ensembles.checks import RUN, check_process
 from bismut.errors import StoreError
 from bismut.mechanics import Scheme
 from bismut.store.claim import claim
@@ -38,6 +39,7 @@ from bismut.store.verifying import verify_data
 from bismut.wording import first_of
 
 
+@checked(**RUN)
 def simulate(
     scheme: Scheme,
     start: Any = None,
@@ -169,7 +171,7 @@ def kept(
         found = carry_out_kept(run, asked, executor=executor, progress=progress, deadline=deadline, certified=certified)
     if found.problem:
         warnings.warn(
-            f"{found.problem} The result is kept in {found.folder} instead." if found.folder else found.problem, RuntimeWarning, stacklevel=3
+            f"{found.problem} The result is kept in {found.folder} instead." if found.folder else found.problem, RuntimeWarning, stacklevel=4
         )
     return found.result
 
@@ -187,5 +189,5 @@ def _mended(path: Path, asked: Request, command: str, extend: bool, force: bool,
         return
     if extend:
         raise StoreError(f"{path} is damaged in {first_of([*damaged])}. Without extend=True, simulate recomputes it; then it can be extended.")
-    warnings.warn(f"{path} was damaged and has been repaired: {first_of(report.problems, between=' ')}", RuntimeWarning, stacklevel=4)
+    warnings.warn(f"{path} was damaged and has been repaired: {first_of(report.problems, between=' ')}", RuntimeWarning, stacklevel=5)
     repair(path, lambda stored: asked, command=command, force=force, progress=progress)

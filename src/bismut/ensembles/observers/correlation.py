@@ -14,12 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import checked
 from bismut.ensembles import moments
 from bismut.ensembles.observers import sums
 from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.report import Report, component_axes, short
 from bismut.ensembles.observers.watcher import Clock
-from bismut.errors import DomainError
 
 TOGETHER = 8  # looks whose products are summed at once: a sum over origins is read and written once for all of them
 _STRIP = 4  # lags at a time
@@ -131,12 +131,11 @@ def _summed(last, strip, recent, products):
     return strip + 1, put(recent, window[TOGETHER:]), jax.tree.map(put, products, new)
 
 
+@checked()
 def autocorrelation(of, *, lags: int = 100, about: float = 0.0, every: int | None = None) -> Autocorrelation:
     """The autocorrelation function of a function of a State, at `lags` lags of `every` steps.
 
     `stderr` is the error of the covariance, `correlation_stderr` that of the correlation. `about`: a value near the mean, if that is so large that
     squares would lose digits.
     """
-    if not isinstance(lags, int) or lags < 1:
-        raise DomainError(f"lags must be a whole number ≥ 1, got {lags!r}.")
-    return Autocorrelation(of, lags, float(about), every=every)
+    return Autocorrelation(of, int(lags), float(about), every=every)

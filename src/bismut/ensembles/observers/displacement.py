@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import checked
 from bismut.ensembles import moments
 from bismut.ensembles.observers import sums
 from bismut.ensembles.observers.report import Report
@@ -95,6 +96,7 @@ class Displacement(Watcher):
         return Report(name, {kind: (("lag",), v) for kind, v in values.items()}, {"lag": lag}, words)
 
 
+@checked()
 def mean_squared_displacement(part: Any = None, *, lags: int = 100, every: int | None = None) -> Displacement:
     """The mean-squared displacement; `part` selects the relevant part of a displacement, say 0 or lambda v: v[0] for the positions of rigid bodies.
     Without it, squares of lengths and of angles are added up."""
@@ -102,6 +104,4 @@ def mean_squared_displacement(part: Any = None, *, lags: int = 100, every: int |
         part = _Array(part)
     if not (part is None or callable(part)):
         raise DomainError(f"part must be a function such as lambda v: v[0], or the number of an array of a displacement, got {part!r}.")
-    if not isinstance(lags, int) or lags < 1:
-        raise DomainError(f"lags must be a whole number ≥ 1, got {lags!r}.")
-    return Displacement(part, lags, every=every)
+    return Displacement(part, int(lags), every=every)

@@ -6,6 +6,7 @@ low_i = min_t x_i(t),     high_i = max_t x_i(t)
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import checked
 from bismut.ensembles import moments
 from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.records import statistics
@@ -43,6 +44,7 @@ class Extremes(Measuring):
         return Report(name, variables, {}, f"from {short(np.asarray(low['min'][1]))} to {short(np.asarray(high['max'][1]))}")
 
 
+@checked()
 def extremes(of, *, every: int | None = None) -> Extremes:
     """Smallest and largest value over time of a function of a State: over all trajectories, and the mean over trajectories of each."""
     return Extremes(of, every=every)

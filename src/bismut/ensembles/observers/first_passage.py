@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import checked
 from bismut.ensembles.observable import measure
 from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.report import Report
@@ -86,6 +87,7 @@ class FirstPassage(Measuring):
         return 2 * 8 * looks
 
 
+@checked()
 def first_passage(of, *, every: int = 1) -> FirstPassage:
     """When of(state) is positive for the first time: the survival curve, with its error, and those that were never seen to pass.
 

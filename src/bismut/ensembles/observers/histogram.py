@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import Rule, checked
 from bismut.ensembles.observable import measure, value_of
 from bismut.ensembles.observers.report import Report
 from bismut.ensembles.observers.watcher import Watcher
@@ -25,6 +26,7 @@ from bismut.mechanics import Scheme, State
 
 _GROUPS = 64  # of trajectories, by their numbers
 _CELLS, _VALUES = 512, 4  # up to which a trajectory counts for itself; four values at 2³⁰ looks do not overflow a counter
+_BINS = 2**24  # in one histogram: a gigabyte of counters
 _MOST = 2**19  # counters that groups may have together; never fewer than eight groups
 
 
@@ -129,17 +131,24 @@ class Histogram(Watcher):
         return 8 * self.groups * (self.cells + 3)
 
 
+_FUNCTIONS = Rule(
+    "a function of a State, or two of them in a tuple",
+    lambda of: callable(of) or (isinstance(of, tuple | list) and 1 <= len(of) <= 2 and all(map(callable, of))),
+)
+
+
+@checked(of=_FUNCTIONS)
 def histogram(of, *, range: Sequence, bins: int | Sequence[int] = 100, every: int | None = None) -> Histogram:
     """A histogram of a function of a State, range = (low, high); or of two functions, range = ((low, high), (low, high)).
 
     `stderr` is the error of the density, from the spread between groups of trajectories.
     """
     functions = tuple(of) if isinstance(of, tuple | list) else (of,)
-    ranges = tuple(range) if len(functions) > 1 else (tuple(range),)
-    if len(functions) > 2 or len(ranges) != len(functions) or any(len(r) != 2 or not r[0] < r[1] for r in ranges):
-        raise DomainError(f"A histogram needs one or two functions and (low, high) with low < high for each, got {len(functions)} and {range}.")
-    number = tuple(bins) if isinstance(bins, Sequence) else (bins,) * len(functions)
-    if len(number) != len(functions) or any(not isinstance(b, int) or b < 1 for b in number):
-        raise DomainError(f"bins must be a whole number ≥ 1 for each function, got {bins}.")
+    ranges = tuple(range) if np.ndim(range) > 1 else (tuple(range),)
+    number = tuple(map(int, bins)) if np.ndim(bins) else (int(bins),) * len(functions)
+    if not len(functions) == len(ranges) == len(number):
+        raise DomainError(f"range and bins must be given for each of {len(functions)} functions, got range = {range} and bins = {bins}.")
+    if np.prod(number, dtype=float) > _BINS:
+        raise DomainError(f"bins must be at most {_BINS} together, got {bins}.")
     low, high = tuple(float(r[0]) for r in ranges), tuple(float(r[1]) for r in ranges)
     return Histogram(functions, number, low, high, every=every)

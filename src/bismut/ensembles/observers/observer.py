@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import Rule
 from bismut.blame import why
 from bismut.compile_cache import compiled
 from bismut.ensembles import moments
@@ -26,6 +27,8 @@ from bismut.ensembles.observers.report import Report
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.errors import ShapeError
 from bismut.showing import measured
+
+_TAKES = {"init": "a State", "update": "the memory and a State", "finish": "the memory"}
 
 
 def _same(memory):
@@ -38,6 +41,10 @@ class Observer(Watcher):
     init: Callable = eqx.field(static=True)
     update: Callable = eqx.field(static=True)
     finish: Callable = eqx.field(static=True, default=_same)
+
+    def __check_init__(self):
+        for name in ("init", "update", "finish"):
+            Rule(f"a function of {_TAKES[name]}", callable).check(getattr(self, name), name)
 
     @property
     def sees_start(self):

@@ -10,10 +10,10 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from bismut.arguments import Rule, checked, is_whole
 from bismut.ensembles.observers.records import record_steps
 from bismut.ensembles.observers.report import Report, Variables
 from bismut.ensembles.observers.watcher import Clock, Watcher
-from bismut.errors import DomainError
 
 
 class Chosen(NamedTuple):
@@ -77,9 +77,13 @@ class Paths(Watcher):
         return len(self.numbers) * looks * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(row))
 
 
+def _different(of: Any) -> bool:
+    listed = isinstance(of, Sequence | np.ndarray) and not isinstance(of, str) and len(of) > 0
+    return listed and all(is_whole(n) and 0 <= n < 2**63 for n in of) and len({int(n) for n in of}) == len(of)
+
+
+@checked(of=Rule("a list of different trajectory numbers ≥ 0, such as [0, 1] or range(3)", _different))
 def paths(of: Sequence[int], *, every: int | None = None) -> Paths:
     """Whole trajectories: their numbers, counted from 0."""
     numbers = tuple(int(n) for n in of)
-    if not numbers or min(numbers) < 0 or len(set(numbers)) != len(numbers):
-        raise DomainError(f"paths expects different trajectory numbers ≥ 0, got {list(of)}.")
     return Paths(numbers, every=every)

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import equinox as eqx
 import numpy as np
 
+from bismut.arguments import checked
 from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.report import Report, component_axes, short
 from bismut.ensembles.observers.sketch import K, Plain, Sketch, quantile
-from bismut.errors import DomainError
 
 _GROUPS = 16  # of trajectories, by their numbers
 
@@ -97,12 +97,11 @@ def _error(sketches: list[Sketch], levels: tuple[float, ...]) -> np.ndarray:
     return each.std(0, ddof=1) / len(each) ** 0.5 if len(each) > 1 else np.full(len(levels), np.nan)
 
 
+@checked()
 def quantiles(of, *, levels: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95), every: int | None = None) -> Quantiles:
     """Quantiles of a function of a State over trajectories and time; `levels` are the fractions that lie below.
 
     They are accurate in rank, to 0.3 % of all values at worst and exactly while there are few, however heavy the tail; `stderr` is how much another
     sample of trajectories would change them.
     """
-    if not levels or any(not 0 <= p <= 1 for p in levels):
-        raise DomainError(f"levels must lie between 0 and 1, got {levels}.")
     return Quantiles(of, tuple(float(p) for p in levels), every=every)

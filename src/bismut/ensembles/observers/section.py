@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import checked
 from bismut.compile_cache import compiled
 from bismut.ensembles.observable import measure, value_of
 from bismut.ensembles.observers.report import Report, component_axes
 from bismut.ensembles.observers.watcher import Clock, Setting, Watcher
-from bismut.errors import DomainError, ShapeError
+from bismut.errors import ShapeError
 from bismut.flows import flow, kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path, counter
@@ -160,12 +161,11 @@ def _locate(function: Callable, at: Callable, scheme: Scheme, path: Path, states
     return jax.vmap(locate)(states, steps, trajectories)
 
 
+@checked()
 def section(of: Callable, *, at: Callable, direction: int = 1, capacity: int = 100) -> Section:
     """Crossings of of(state) = 0, and the value of at(state) there.
 
     direction  1 counts crossings from below, −1 from above, 0 both
     capacity   crossings kept per trajectory; more are counted, but not kept
     """
-    if direction not in (-1, 0, 1) or not isinstance(capacity, int) or capacity < 1:
-        raise DomainError(f"direction must be −1, 0 or 1 and capacity a whole number ≥ 1, got {direction} and {capacity}.")
     return Section(of, at, direction, capacity, every=1)

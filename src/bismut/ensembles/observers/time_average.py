@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import checked
 from bismut.ensembles import moments
 from bismut.ensembles.moments import Moments
 from bismut.ensembles.observers import sums
@@ -146,6 +147,7 @@ def plateau(by_level: np.ndarray, blocks: np.ndarray, samples: int) -> tuple[np.
     return np.where(found, chosen, by_level.max(0)), found
 
 
+@checked()
 def time_average(of, *, every: int | None = None) -> TimeAverage:
     """The average over time and trajectories of a function of a State, sampled every `every` steps after the burn-in."""
     return TimeAverage(of, every=every)

@@ -5,6 +5,7 @@ Memory grows with trajectories times looks, so look seldom; a look at the end al
 
 import numpy as np
 
+from bismut.arguments import checked
 from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.records import record_steps
 from bismut.ensembles.observers.report import Report, component_axes
@@ -45,6 +46,7 @@ class Values(Measuring):
         return row.size * row.dtype.itemsize * looks * trajectories
 
 
+@checked()
 def values(of, *, every: int | None = None) -> Values:
     """The values of a function of a State, of every trajectory at every observation, kept unchanged."""
     return Values(of, every=every)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import numpy as np
 
+from bismut.arguments import TABLE
 from bismut.ensembles.observers.report import Report
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path
@@ -74,6 +75,10 @@ class Watcher(eqx.Module):
     """The verbs a run calls; `every` is the number of steps between looks, None for that of the run."""
 
     every: int | None = eqx.field(static=True, default=None, kw_only=True)
+
+    def __check_init__(self):
+        if self.every is not None:
+            TABLE["every"].check(self.every, "every")
 
     def __repr__(self) -> str:
         return settings(self)

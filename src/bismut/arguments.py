@@ -1,0 +1,213 @@
+"""What an argument must be: one table, read at every public function that runs, observes, verifies or stores.
+
+    @checked()                     every parameter by its name in the table
+    @checked(of=numbers_of_runs)   one of them by another rule
+
+A rule says what is expected, and whether a value is that; so an error is one sentence that names the argument, what was expected, what came, and
+what to do. The default is always accepted. Numbers that JAX traces are not known yet, and are accepted.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+from jax.core import Tracer
+
+from bismut.errors import DomainError, nearest
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MODES = ("auto", "native", "xla")
+_LONGEST = 240  # bytes of a file's name: disks take 255, and what is written beside it has a longer one
+_SHOWN = 80  # characters of a wrong value
+
+
+class Rule(NamedTuple):
+    """What a value must be, in words and as a test, and what to do if it is not."""
+
+    expected: str
+    holds: Callable[[Any], bool]
+    remedy: str = ""
+
+    def check(self, value: Any, name: str) -> None:
+        if not self.holds(value):
+            raise DomainError(f"{name} must be {self.expected}, got {shown(value)}.{' ' + self.remedy if self.remedy else ''}")
+
+    def but(self, remedy: str) -> Rule:
+        return self._replace(remedy=remedy)
+
+
+def shown(value: Any) -> str:
+    """A wrong value in an error: as it prints, cut where it is long; functions and classes by their names."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({type(value).__name__})"
+
+
+def is_number(value: Any) -> bool:
+    """One finite real number, of Python, NumPy or JAX; no truth value and no text."""
+    if isinstance(value, bool | np.bool_ | str | bytes):
+        return False
+    if isinstance(value, numbers.Real):
+        try:
+            return math.isfinite(value)
+        except OverflowError:  # an integer beyond all floating-point numbers
+            return False
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        return False
+    return np.shape(value) == () and np.dtype(value.dtype).kind in "iuf" and bool(np.isfinite(np.asarray(value)))
+
+
+def is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_index(value: Any, below: int = 2**63) -> bool:
+    """A whole number ≥ 0, also one that JAX holds or traces."""
+    return isinstance(value, Tracer) or (is_number(value) and (is_whole(value) or np.result_type(value).kind in "iu") and 0 <= value < below)
+
+
+def whole(least: int = 1, below: int = 2**63) -> Rule:
+    return Rule(f"a whole number ≥ {least}" + ("" if below == 2**63 else f" and < {below}"), lambda value: is_whole(value) and least <= value < below)
+
+
+def number(expected: str, test: Callable[[Any], bool] = lambda value: True, remedy: str = "") -> Rule:
+    return Rule(expected, lambda value: isinstance(value, Tracer) or (is_number(value) and bool(test(value))), remedy)
+
+
+def one_of(*words: Any) -> Rule:
+    names = [f'"{word}"' if isinstance(word, str) else str(word).replace("-", "−") for word in words]
+    known = lambda value: isinstance(value, str | int | np.integer) and not isinstance(value, bool) and value in words
+    return Rule(f"{', '.join(names[:-1])} or {names[-1]}", known)
+
+
+def sequence(expected: str, each: Callable[[Any], bool], remedy: str = "") -> Rule:
+    """One or more values in a list, a tuple or an array of one axis."""
+
+    def holds(value: Any) -> bool:
+        listed = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes)
+        return listed and np.ndim(value) == 1 and len(value) > 0 and all(each(one) for one in value)
+
+    return Rule(expected, holds, remedy)
+
+
+def table_of(names: str, example: str, test: Callable[[Any], bool] = lambda value: True) -> Rule:
+    return Rule(
+        f"a dictionary such as {{{example}}}, {names}",
+        lambda value: isinstance(value, Mapping) and all(isinstance(name, str) and test(one) for name, one in value.items()),
+    )
+
+
+def _is_folder(value: Any) -> bool:
+    if not isinstance(value, str | os.PathLike) or not (name := os.fspath(value)) or isinstance(name, bytes):
+        return False
+    return "\0" not in name and all(len(os.fsencode(part)) <= _LONGEST for part in name.split(os.sep))
+
+
+def _is_range(value: Any) -> bool:
+    pair = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) and len(value) == 2 and all(map(is_number, value))
+    return pair and bool(value[0] < value[1])
+
+
+def _is_limits(value: Any) -> bool:
+    return _is_range(value) or (
+        isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) and len(value) == 2 and all(map(_is_range, value))
+    )
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_ | int) and value in (False, True)
+
+
+flag = Rule("True or False", _is_flag)
+function = Rule("a function of a State, such as bm.energy or lambda state: state.q[0]", callable)
+folder = Rule("the name of a folder", _is_folder, f"Each part of it has at most {_LONGEST} bytes.")
+positive = number("a positive number", lambda value: value > 0)
+text = Rule("a name", lambda value: isinstance(value, str) and bool(value))
+counted = whole(1, 2**30)
+
+TABLE: dict[str, Rule] = {
+    # of a run
+    "step": number("one positive number", lambda h: h > 0, "A scheme is run backwards with its adjoint, not with a negative step."),
+    "steps": counted.but("Longer runs go on with simulate(scheme, continue_from=result, steps=...)."),
+    "trajectories": whole(),
+    "seed": Rule("a whole number from 0 to 2⁶⁴ − 1", lambda seed: is_index(seed, 2**64)),
+    "sweep": table_of("names of parameters and lists of their values", '"k": [1.0, 2.0]'),
+    "every": whole(),
+    "burn_in": whole(0, 2**30),
+    "until": table_of("names of what is observed and positive standard errors", '"energy": 0.01', lambda error: is_number(error) and error > 0),
+    "t0": number("one finite number, the time at the start"),
+    "on_failure": one_of("exclude", "raise"),
+    "block": whole(),
+    "mode": one_of(*MODES),
+    "devices": whole(),
+    "first_trajectory": whole(0),
+    "max_time": number("a positive number of seconds", lambda seconds: seconds > 0),
+    "over": one_of("end", "time"),
+    "store": folder,
+    "overwrite": flag,
+    "keep_final": flag,
+    "extend": flag,
+    "force": flag,
+    "certify": flag,
+    "dry_run": flag,
+    "progress": flag.but("None shows a bar on a terminal."),
+    # of a report
+    "order": flag,
+    "equilibrium": flag,
+    "integrity": flag,
+    "temperature": number("a positive number, kT", lambda kT: kT > 0),
+    "tolerance": positive,
+    "budget": Rule('seconds such as 30, or "30s", "2m", "1h"', lambda budget: isinstance(budget, str) or (is_number(budget) and budget >= 0)),
+    "alarm": number("a probability between 0 and 1", lambda p: 0 < p < 1),
+    "observables": table_of("names and functions of a State", '"x": lambda state: state.q[0]', callable),
+    # of an observer
+    "of": function,
+    "at": function,
+    "range": Rule("(low, high) with low < high; of two functions one such pair for each", _is_limits),
+    "bins": Rule(
+        "a whole number ≥ 1, or one for each of two functions",
+        lambda bins: whole(1, 2**31).holds(bins) or sequence("", whole(1, 2**31).holds).holds(bins),
+    ),
+    "levels": sequence("a list of numbers between 0 and 1, such as (0.05, 0.5, 0.95)", lambda p: is_number(p) and 0 <= p <= 1),
+    "lags": counted,
+    "about": number("one finite number, near the mean"),
+    "direction": one_of(-1, 0, 1),
+    "capacity": counted,
+    "name": text,
+}
+
+
+def checked(**own: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator: arguments are looked at before the function is called."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = inspect.signature(function).parameters
+        rules = {name: own.get(name, TABLE.get(name)) for name in parameters}
+        names = [name for name, parameter in parameters.items() if parameter.kind is not parameter.KEYWORD_ONLY]
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+                if name not in parameters:
+                    raise TypeError(f"{function.__name__} has no argument {name!r}. {nearest(name, parameters)}")
+                rule = rules[name]
+                if rule is not None and value is not parameters[name].default:
+                    rule.check(value, name)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
