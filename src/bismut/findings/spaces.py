@@ -5,6 +5,8 @@
 The first holds for every v of the shape of `zero`: velocities are coordinates of a frame that exists everywhere, as many as there are degrees of
 freedom. Tangent vectors in ambient coordinates are not: on the unit sphere in ℝ³ a velocity across the sphere leads off it, quietly. Such a space
 is written as a constraint, or by angles, or as a quotient of a group that has a frame.
+
+That the frame may turn is then put to use: a step of free motion, L = ½⟨v, M v⟩, must approach dq = v dt, dp = ad*_v p dt.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.actions.verlet import Verlet
 from bismut.errors import ShapeError
 from bismut.findings.finding import Finding, at_most, decided, not_measured
 from bismut.findings.report import Report
+from bismut.flows import RungeKutta4, flow
 from bismut.host import evaluate
+from bismut.mechanics import State, mechanical
 from bismut.spaces import Group, Space, scale
 
 _SAMPLES, _SIZE = 16, 0.3  # how many points, and how large velocities are: well within half a turn
+_STEP, _FALLS = 0.1, 0.35  # of free motion; by which its error in one step must fall when h is halved: by ¼ or ⅛, and by ½ where it is wrong
 _WALK = 200  # moves of the walk that asks whether points stay on the space
 
 UserFunction = Callable[[Space, Any, Any, Any], Any]
@@ -46,6 +52,7 @@ def check_space(space: Any, *, seed: int = 0) -> Report:
         deviation = evaluate(jax.vmap(lambda *sample, f=function: _largest(f(space, *sample))), points, *velocities)
         findings.append(at_most(law, float(np.max(np.asarray(deviation))), 1e4 * eps, True, words))
     findings.append(_reversed(space, points, velocities, eps))
+    findings.append(_free_motion(space, points, velocities, eps))
     findings.append(_walk(space, points, seed, eps))
     return Report(str(space), None, tuple(findings))
 
@@ -148,6 +155,22 @@ def _reversed(space: Space, points: Any, velocities: list[Any], eps: float) -> F
     held = True if measured <= 1e4 * eps else None
     words = "(q ⊕ v) ⊕ (−v) = q" if held else "(q ⊕ v) ⊕ (−v) is not q: adjoint schemes and Metropolised steps are not to be used here"
     return Finding("runs backwards", measured, 1e4 * eps, decided(held), words)
+
+
+def _free_motion(space: Space, points: Any, velocities: list[Any], eps: float) -> Finding:
+    """Whether a step with L = ½⟨v, M v⟩ approaches dq = v dt, dp = ad*_v p dt: what all verbs together are for."""
+    masses = space.unflatten(jnp.linspace(1.0, 2.0, space.dim))
+    system = mechanical(space, mass=masses)
+    variational, reference = Verlet(system), RungeKutta4(system)
+
+    def missed(q, p, h):
+        (a, solve), (b, _) = (flow(scheme).advance(State(q, p), h, jnp.zeros(0), 0.0) for scheme in (variational, reference))
+        off = _largest((_gap(space.subtract(a.q, b.q), space.zero()), _gap(a.p, b.p)))
+        return jnp.where(solve.converged, off, jnp.nan)
+
+    errors = [np.max(np.asarray(evaluate(jax.vmap(lambda q, p, h=h: missed(q, p, h)), points, velocities[0]))) for h in (_STEP, _STEP / 2)]
+    fall = 0.0 if errors[0] <= 1e4 * eps else float(errors[1] / errors[0])
+    return at_most("free motion", fall, _FALLS, True, "error of a step with L = T(v), halved step over step: the frame turns as the bracket says")
 
 
 def _walk(space: Space, points: Any, seed: int, eps: float) -> Finding:

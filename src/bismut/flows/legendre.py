@@ -68,10 +68,11 @@ def momenta(action: Action, q0: Point, q1: Point, v: Velocity, h, dW, t, before:
 
 
 def free_momenta(action: Action, q0: Point, v: Velocity, h, t) -> tuple[Velocity, Velocity]:
-    """(p0, p1) where L = T(v) looks at no point: only a = ∂S/∂v is there."""
+    """(p0, p1) where L = T(v) looks at no point: only a = ∂S/∂v is there. How it acts on the ends depends on both of them, if the frame turns."""
     space, system = action.space, action.system
-    a = jax.grad(lambda u: action(system.lagrangian, system.noise, q0, q0, u, h, jnp.zeros(0, system.dtype), t))(v)
-    a0, a1 = space.ends(q0, q0, scale(h, v), scale(1 / h, a))
+    q1 = space.move(q0, v, h)
+    a = jax.grad(lambda u: action(system.lagrangian, system.noise, q0, q1, u, h, jnp.zeros(0, system.dtype), t))(v)
+    a0, a1 = space.ends(q0, q1, scale(h, v), scale(1 / h, a))
     return scale(-1.0, a0), a1
 
 

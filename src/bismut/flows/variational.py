@@ -139,7 +139,7 @@ class Variational(eqx.Module):
             return space.flatten(momenta(action, q, q1, v, one, dW, one, before)[0]), system.constraint(q1, one)
 
         linear = affine(residual, x)
-        cells = system.cells if self._splits() else newton.dense(space.dim)
+        cells = system.step_cells if self._splits() else newton.dense(space.dim)
         return Structure(linear, cells, saddle(cells, system.touches) if system.constraints else None)
 
     def _splits(self) -> bool:
@@ -178,7 +178,7 @@ def drift(action: Action, q: Point, p: Velocity, h, t) -> tuple[Point, Velocity,
     both = jax.jit(both, inline=True)  # looked at three times, traced once
     residual = lambda x: both(x)[0]
     linear = affine(residual, jnp.zeros(space.dim, system.dtype))
-    root = newton.solve(residual, _guess(system, q, p, h, t, linear), system.cells, linear, _floor(system, q, h))
+    root = newton.solve(residual, _guess(system, q, p, h, t, linear), system.step_cells, linear, _floor(system, q, h))
     short, p1 = both(root.x)
     return space.move(q, space.unflatten(root.x), h), p1, jnp.max(jnp.abs(short)), root.converged, root.iterations
 

@@ -125,5 +125,5 @@ def _masses(space: Space, mass, dtype) -> tuple[list, tuple[int, ...]]:
     """The mass of each array of the velocity, and the sizes of the cells it couples."""
     leaves = jax.tree.leaves(jax.eval_shape(space.zero))
     masses = coefficients(space, mass, "mass", dtype, positive=True)
-    cells = [leaf.shape[-1] if one.matrix else cell for one, leaf, cell in zip(masses, leaves, space.cells(), strict=True)]
+    cells = [max(cell, leaf.shape[-1]) if one.matrix else cell for one, leaf, cell in zip(masses, leaves, space.cells(), strict=True)]
     return [one.value for one in masses], tuple(cells)

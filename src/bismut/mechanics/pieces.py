@@ -74,4 +74,4 @@ def _cells(kinetic: Quadratic) -> tuple[int, ...]:
     """The sizes of the cells that a kinetic energy and the ends of a step couple, one for each array of the velocity."""
     leaves = jax.tree.leaves(jax.eval_shape(kinetic.space.zero))
     masses = jax.tree.leaves(kinetic.masses)
-    return tuple(v.shape[-1] if m.ndim > v.ndim else cell for m, v, cell in zip(masses, leaves, kinetic.space.cells(), strict=True))
+    return tuple(max(cell, v.shape[-1]) if m.ndim > v.ndim else cell for m, v, cell in zip(masses, leaves, kinetic.space.cells(), strict=True))

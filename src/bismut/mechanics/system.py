@@ -202,6 +202,11 @@ class System(Declared):
         return Cells(tuple((leaf.size // size, size) for leaf, size in zip(leaves, self._cells, strict=True)))
 
     @property
+    def step_cells(self) -> Cells:
+        """Blocks of the equation of a step, which couples what the ends of a step couple as well."""
+        return newton.dense(self.space.dim) if self.space.mixes_arrays else self.cells
+
+    @property
     @without_numbers
     def quadratic(self) -> bool:
         """Whether ∂²L/∂v² evidently does not depend on v, so that the Legendre transform is linear."""

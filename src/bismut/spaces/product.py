@@ -55,6 +55,10 @@ class Product(Space):
     def cells(self):
         return tuple(size for factor in self.factors for size in factor.cells())
 
+    @property
+    def mixes_arrays(self):
+        return any(factor.mixes_arrays for factor in self.factors)
+
     def translation(self, q, direction):
         return tuple(factor.translation(part, direction) for factor, part in zip(self.factors, q, strict=True))
 
@@ -142,6 +146,10 @@ class Power(Space):
 
     def cells(self):
         return self.base.cells()
+
+    @property
+    def mixes_arrays(self):
+        return self.base.mixes_arrays
 
     def translation(self, q, direction):
         return self._all(lambda a: self.base.translation(a, direction), q)

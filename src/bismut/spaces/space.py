@@ -153,6 +153,11 @@ class Space:
         """For each array of a velocity, how many components of its last axis `ends` couples: 1 where nothing is coupled."""
         return tuple(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(self.zero)))
 
+    @property
+    def mixes_arrays(self) -> bool:
+        """Whether `ends` may couple different arrays of a velocity, which `cells` cannot express: so it is unless a space has its own `cells`."""
+        return type(self).cells is Space.cells and len(jax.tree.leaves(jax.eval_shape(self.zero))) > 1
+
     # How symmetries act, each as the velocity it gives the point q.
 
     def translation(self, q: Point, direction) -> Velocity:
