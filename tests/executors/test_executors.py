@@ -378,3 +378,53 @@ def test_somebody_who_waits_for_a_scheduler_is_told_so(capsys):
         with pytest.raises(BismutError, match=f"There is no cluster at {address}: what listens there does not answer"):
             Dask(address)
         assert f"bismut: waiting for the scheduler at {address} (1.2 s)." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("reply", [b"HTTP/1.0 400 Bad Request\r\n\r\n" + b"x" * 1000, bytes(4096), b"\1" + bytes(7) + b"\xff" * 7 + b"\x0f"])
+def test_a_server_that_is_no_scheduler_is_told_from_one(reply):
+    """Dask takes its answer for lengths, and would allocate exabytes."""
+    pytest.importorskip("dask")
+
+    def answer(server):
+        while True:
+            try:
+                caller, _ = server.accept()
+            except OSError:
+                return
+            with caller:
+                caller.recv(100)
+                caller.sendall(reply)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=answer, args=(server,), daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(BismutError, match=f"There is no cluster at {address}: .* Start one with `dask scheduler`"):
+            Dask(address)
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        5,
+        None,
+        ["tcp://127.0.0.1:1"],
+        "",
+        "tcp://127.0.0.1:99999",
+        "tls://127.0.0.1:-1",
+        "tcp://127.0.0.1",
+        "tcp://[::1",
+        "http://127.0.0.1:1",
+        "inproc://x",
+    ],
+)
+def test_what_is_no_cluster_is_refused_by_its_form(where):
+    pytest.importorskip("dask")
+    with pytest.raises(DomainError, match=r"^A cluster is tcp://host:port, tls://host:port.* got "):
+        Dask(where)
+
+
+def test_tls_without_certificates_says_which_are_missing():
+    pytest.importorskip("dask")
+    with pytest.raises(BismutError, match=r"needs certificates.*DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT"):
+        Dask("tls://127.0.0.1:8786")

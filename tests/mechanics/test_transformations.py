@@ -147,20 +147,32 @@ def test_baths_of_functions_and_of_noise_can_be_pickled():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
 @pytest.mark.filterwarnings("ignore")
 def test_a_forked_process_refuses_instead_of_hanging():
-    scheme = bm.Verlet(oscillator())
+    """Whatever computes, as soon as anything was computed before the fork: a scheme and a start were made, nothing was run."""
+    scheme = bm.Langevin(oscillator(), temperature=1.0, friction=1.0)
     start = scheme.start([1.0], velocity=[0.0])
-    bm.trajectory(scheme, start, step=0.1, steps=1)
+    computing = [
+        lambda: bm.trajectory(scheme, start, step=0.1, steps=1),
+        lambda: bm.average(bm.energy, scheme, start, step=0.1, steps=1, trajectories=2),
+        lambda: bm.simulate(scheme, start, step=0.1, steps=1),
+        lambda: bm.verify(scheme, start, step=0.1),
+        lambda: bm.explain(scheme),
+        lambda: bm.advise_step(scheme, start, step=0.1),
+        lambda: bm.check_space(bm.SO3()),
+        lambda: bm.mechanical(bm.Euclidean(1), potential=lambda q: q @ q),
+    ]
     child = os.fork()
     if child == 0:
-        try:
-            bm.trajectory(scheme, start, step=0.1, steps=1)
-        except RuntimeError as problem:
-            os._exit(7 if "spawn" in str(problem) else 8)
-        os._exit(9)
+        refused = 0
+        for compute in computing:
+            try:
+                compute()
+            except RuntimeError as problem:
+                refused += "spawn" in str(problem)
+        os._exit(refused)
     for _ in range(100):
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
-            assert os.waitstatus_to_exitcode(status) == 7
+            assert os.waitstatus_to_exitcode(status) == len(computing)
             return
         time.sleep(0.1)
     os.kill(child, signal.SIGKILL)

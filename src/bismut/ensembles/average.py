@@ -20,13 +20,14 @@ from jaxtyping import Array, Float
 
 from bismut.arguments import checked
 from bismut.compile_cache import compiled
-from bismut.ensembles.checks import RUN, check_process, check_start, check_time, chosen_path, example_of
+from bismut.ensembles.checks import RUN, check_start, check_time, chosen_path, example_of
 from bismut.ensembles.observable import measure, value_of
 from bismut.ensembles.starts import many_starts
 from bismut.errors import BismutError, DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Index, Path, advance, counter
+from bismut.process import check_process
 from bismut.tracing import traced
 
 _BLOCK = 256  # trajectories differentiated together

@@ -1,9 +1,7 @@
 """Wrong input to a run, refused at once with what was expected, what was given and what to do."""
 
 import inspect
-import os
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 import jax
@@ -15,7 +13,7 @@ from bismut.arguments import Rule, table_of
 from bismut.compile_cache import Memory, key, split
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.ensembles.result import RESERVED, Result
-from bismut.errors import DegenerateError, DomainError, ProcessError, ShapeError
+from bismut.errors import DegenerateError, DomainError, ShapeError
 from bismut.host import evaluate
 from bismut.mechanics import Maxwell, Scheme, State, constraint
 from bismut.noise import Path, Wiener
@@ -35,21 +33,6 @@ RUN = {
         "a result of bm.simulate", lambda result: isinstance(result, Result), "A run in a folder goes on with store= and extend=True."
     ),
 }  # what arguments of a run must be, beside the table of all functions
-
-
-@cache
-def _user() -> int:
-    """The process that computed first, here or in the one from which this was forked."""
-    return os.getpid()
-
-
-def check_process() -> None:
-    """Refuse to compute in a process forked from one that has computed: the compiler's threads do not come along, and waiting for them never ends."""
-    if _user() != os.getpid():
-        raise ProcessError(
-            "This process was forked from one that had already computed, and would wait forever for threads that exist only there. "
-            'Start new processes instead: multiprocessing.get_context("spawn"), or fork before the first run.'
-        )
 
 
 def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps: int, trajectories: int) -> Path:

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 
 from bismut.arguments import Rule, checked, is_index
 from bismut.compile_cache import compiled
-from bismut.ensembles.checks import RUN, check_process, check_start, check_time, chosen_path
+from bismut.ensembles.checks import RUN, check_start, check_time, chosen_path
 from bismut.ensembles.following import follow
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.starts import one_start
@@ -23,6 +23,7 @@ from bismut.errors import DomainError
 from bismut.flows import Solve, kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path, advance, counter
+from bismut.process import check_process
 from bismut.showing import brief
 from bismut.spaces import Point
 from bismut.tracing import traced

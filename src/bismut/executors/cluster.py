@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any
 
 from bismut.errors import BismutError, DomainError, ProcessError
-from bismut.executors.door import check_address, knock, waiting
+from bismut.executors.door import check_address, check_form, knock, waiting
 from bismut.executors.executor import ATTEMPTS, PATIENCE
 from bismut.executors.supervision import Crew, Elsewhere, News
 
@@ -64,23 +64,28 @@ class Dask(Elsewhere):
         if isinstance(where, distributed.Client):
             check_address(where.scheduler.address, insecure)
             return where
-        if isinstance(where, str) and where.startswith("local"):
+        if isinstance(where, str) and (where == "local" or where.startswith("local:")):
             where = self._local(where)
             self._own.append(where)
-        address = where if isinstance(where, str) else where.scheduler_address
+        address = where if isinstance(where, str) else getattr(where, "scheduler_address", None)
+        if not isinstance(address, str):
+            raise DomainError(f"A cluster is tcp://host:port, tls://host:port, local:N, or a Cluster or Client of Dask, got {where!r}.")
         try:
+            if isinstance(where, str):
+                check_form(where)
             check_address(address, insecure)
             with waiting(address) as seconds:
                 if isinstance(where, str):
                     knock(address, seconds)
                 client = distributed.Client(where, set_as_default=False)
-        except (OSError, TimeoutError) as problem:
+        except BaseException as problem:
             self.close()
-            why = str(problem) or "what listens there does not answer as a scheduler does"
+            if isinstance(problem, BismutError) or not isinstance(problem, Exception):
+                raise
+            # Whatever Dask makes of the answer of a server that is no scheduler: from struct.error to MemoryError.
+            told = isinstance(problem, OSError) and str(problem)
+            why = str(problem) if told else "what listens there does not answer as a scheduler does"
             raise BismutError(f"There is no cluster at {address}: {why}. Start one with `dask scheduler` and `dask worker {address}`.") from problem
-        except BaseException:
-            self.close()
-            raise
         self._own.insert(0, client)
         return client
 

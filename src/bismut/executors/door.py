@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from bismut.errors import BismutError, DomainError
 
+_SCHEMES = ("tcp", "tls", "ws", "wss", "ucx", "ucxs")
 _SOON = 1.0  # seconds after which somebody who waits for a scheduler is told so
 
 
@@ -38,16 +39,32 @@ def knock(address: str, seconds: float) -> None:
     from distributed.comm import connect
     from distributed.security import Security
 
-    parts = urlsplit(address)
-    if parts.scheme in ("tcp", "tls") and parts.hostname and parts.port:
+    parts, secrets = urlsplit(address), Security().get_connection_args("client")
+    if parts.scheme in ("tls", "wss") and secrets.get("ssl_context") is None:
+        raise BismutError(
+            f"{address} needs certificates, and Dask has none here: set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
+            "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY (docs/scaling.md says how)."
+        )
+    if parts.scheme in ("tcp", "tls"):
         socket.create_connection((parts.hostname, parts.port), seconds).close()
 
     async def greet() -> None:
-        comm = await connect(address, timeout=seconds, **Security().get_connection_args("client"))
+        comm = await connect(address, timeout=seconds, **secrets)
         await comm.close()
 
     with ThreadPoolExecutor(1) as apart:  # a notebook has a loop of its own in this thread
         apart.submit(lambda: asyncio.run(asyncio.wait_for(greet(), seconds))).result()
+
+
+def check_form(address: str) -> None:
+    """Refuse what is no address of a scheduler, before anybody connects to it."""
+    try:
+        parts = urlsplit(address)
+        good = parts.scheme in _SCHEMES and bool(parts.hostname) and bool(parts.port)  # a port out of range raises here
+    except ValueError:
+        good = False
+    if not good:
+        raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, got {address!r}.")
 
 
 def check_address(address: str, insecure: bool) -> None:
@@ -55,8 +72,6 @@ def check_address(address: str, insecure: bool) -> None:
     parts = urlsplit(address)
     if parts.scheme in ("tls", "wss", "inproc", "ucxs") or insecure:
         return
-    if not parts.scheme or not parts.hostname:
-        raise DomainError(f"A cluster is tcp://host:port, tls://host:port or local:N, got {address!r}.")
     try:
         places = {entry[4][0] for entry in socket.getaddrinfo(parts.hostname, None)}
     except OSError as problem:

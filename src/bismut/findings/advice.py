@@ -26,6 +26,7 @@ from bismut.findings.sampling import sample
 from bismut.findings.verify import seconds_of
 from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener
+from bismut.process import check_process
 from bismut.showing import measured, table
 
 _LEVELS = (2.0, 1.0, 0.5)
@@ -98,6 +99,7 @@ def advise_step(
     tolerance  of biases, each over the spread of its observable
     budget     seconds for sampling, or "2m"
     """
+    check_process()
     state = one_start(start, Wiener(seed), 0, check_start(scheme, start))
     state = State(state.q, state.p)
     bath, why = bath_of(scheme, state, step, temperature)

@@ -10,6 +10,7 @@ from bismut.flows import Flow, Variational
 from bismut.flows.coadjoint import Coadjoint
 from bismut.flows.generating import Generated
 from bismut.mechanics import Scheme
+from bismut.process import check_process
 from bismut.showing import Words, counted
 from bismut.spaces import Dual
 
@@ -17,6 +18,7 @@ from bismut.spaces import Dual
 @checked(**RUN)
 def explain(scheme: Scheme) -> str:
     """In words and formulas: the action of a scheme, what is solved for and how, what it costs, and what it claims."""
+    check_process()
     system, claims = scheme.system, scheme.promised
     lines = [f"{scheme.title} on {scheme.space}: {_freedom(scheme)}, {counted(scheme.channels, 'Wiener process', 'Wiener processes')}"]
     if isinstance(scheme, Flow):

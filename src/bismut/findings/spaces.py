@@ -26,6 +26,7 @@ from bismut.findings.report import Report
 from bismut.flows import RungeKutta4, flow
 from bismut.host import evaluate
 from bismut.mechanics import State, mechanical
+from bismut.process import check_process
 from bismut.spaces import Group, Space, scale
 
 _SAMPLES, _SIZE = 16, 0.3  # how many points, and how large velocities are: well within half a turn
@@ -43,6 +44,7 @@ def check_space(space: Any, *, seed: int = 0) -> Report:
 
     Returns a report as `verify` does: print it, check `report.ok`, or take one finding, `report["velocity comes back"].measured`.
     """
+    check_process()
     if not isinstance(space, Space):
         raise ShapeError(f"check_space needs a configuration space such as SO3() or a class derived from bm.Space, got {type(space).__name__}.")
     eps = float(np.finfo(np.float64 if jax.config.read("jax_enable_x64") else np.float32).eps)

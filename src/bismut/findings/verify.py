@@ -35,6 +35,7 @@ from bismut.flows import Langevin
 from bismut.mechanics import Scheme, State
 from bismut.mechanics.heat import Drag
 from bismut.noise import Wiener
+from bismut.process import check_process
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 BUDGET = 10.0  # seconds for sampling
@@ -73,6 +74,7 @@ def verify(
     Returns a report: print it, check `report.ok`, or take one finding, `report["symplectic defect"].measured`. `report.undecided` lists claims for
     which there were too few samples, `report.unmeasured` what was not measured, and why.
     """
+    check_process()
     seconds = seconds_of(budget)
     begun = time.monotonic()
     path = Wiener(seed)

@@ -31,6 +31,7 @@ from bismut.mechanics.newton import Cells
 from bismut.mechanics.state import State
 from bismut.mechanics.symmetry import Symmetry
 from bismut.precision import cast, real_type
+from bismut.process import check_process
 from bismut.showing import table
 from bismut.spaces import Point, Power, Product, Space, Velocity, pair
 from bismut.tracing import without_numbers
@@ -82,6 +83,7 @@ class System(Declared):
         self._noise = user_function("noise", noise, ("q",))
         self._force = user_function("force", force, ("q", "v"))
         self._random_force = user_function("random_force", random_force, ("q", "v"))
+        check_process()
         self._hamiltonian = user_function("hamiltonian", hamiltonian, ("q", "p"))
         self._noise_hamiltonian = user_function("noise_hamiltonian", noise_hamiltonian, ("q", "p"))
         self._constraint = user_function("constraint", constraint, ("q",))

@@ -21,9 +21,10 @@ from typing import Any
 from bismut import findings, noise
 from bismut.arguments import checked
 from bismut.ensembles import Observable, Request, Result, Watcher, perform, plan, request
-from bismut.ensembles.checks import RUN, check_process
+from bismut.ensembles.checks import RUN
 from bismut.errors import StoreError
 from bismut.mechanics import Scheme
+from bismut.process import check_process
 from bismut.store.claim import claim
 from bismut.store.files import folder_of
 from bismut.store.going_on import asked_of_request, compare, identity_of, take_up
