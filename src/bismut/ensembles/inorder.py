@@ -15,7 +15,10 @@ from bismut.ensembles.request import Request
 from bismut.errors import WriteError
 from bismut.mechanics import State
 
-MINIMUM = 30  # trajectories before `until` believes an error
+# `until` looks at errors after so many trajectories, and after half as many again, and so on. The mean and the standard error of a skewed observable
+# rise and fall together, so stopping at a small error prefers small means: of q⁴ in a Gaussian, with looks after every 8 from 32 on, by up to 0.95 of
+# the error asked for. With these looks, and `records.standard_error`, it is 0.4 at most, and 0.1 or less of an observable without tails.
+MINIMUM, GROWTH = 128, 1.5
 _WAITING = 64  # blocks held in memory because one before them takes longer
 
 Place = tuple[int, int]
@@ -29,6 +32,7 @@ class Variant:
         self.finals: list[State] = []
         self.failures: list[Failure] = []
         self.run = 0
+        self.look = MINIMUM  # trajectories at which errors are looked at next
         self.enough = False
 
 
@@ -130,7 +134,10 @@ def merged(request: Request, a: tuple | None, b: tuple) -> tuple:
 
 
 def _good_enough(request: Request, variant: Variant) -> bool:
-    if variant.run - len(variant.failures) < MINIMUM or variant.totals is None:
+    finished = variant.run - len(variant.failures)
+    if finished < variant.look or variant.totals is None:
         return False
+    while variant.look <= finished:
+        variant.look = int(GROWTH * variant.look)
     errors = {name: watcher.error(total) for (name, watcher), total in zip(request.watchers, variant.totals, strict=True) if name in request.until}
     return all(errors[name] <= target for name, target in request.until.items())

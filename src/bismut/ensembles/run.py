@@ -162,7 +162,7 @@ def assembled(request: Request, totals: list, run: list[int], steps: int, final:
     population = Population(asked, run[0], failed[0]) if alone else Population([asked] * len(run), run, failed)
     reports: dict[str, Report] = {}
     for i, (name, watcher) in enumerate(request.watchers):
-        clock = lambda n, w=watcher: Clock(request.begins, request.step, request.stride(w), steps, n)
+        clock = lambda n, w=watcher: Clock(request.begins, request.step, request.stride(w), steps, n, request.done + request.burn_in)
         each = [None if total is None else watcher.report(name, total[i], clock(n)) for total, n in zip(totals, run, strict=True)]
         report = each[0] if alone else side_by_side(each, dict(request.axes))
         assert report is not None, "something was complete"

@@ -83,7 +83,8 @@ def simulate(
                 (`histogram`, `time_average`, `autocorrelation`, `section`, ... or your own `Observer`)
     every       steps between observations, about a hundred of them by default. Functions are also recorded at the start and at the end
     burn_in     steps made before observation begins
-    until       names and standard errors: trajectories are added, at least 30 and up to `trajectories`, until each named error is small enough
+    until       names and standard errors: trajectories are added, at least 128 and up to `trajectories`, until each named error is small enough and
+                does not rest on a single one
     sweep       names of parameters and their values: extra first axes of every result, all run by one program and on the same noise
     path        a path instead of a seed: a Wiener path refined, shifted or bounded, or any other Path
     t0          the time at the start, if anything depends on it

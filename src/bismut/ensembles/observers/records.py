@@ -29,10 +29,19 @@ def statistics(name: str, found: Moments, axis: tuple[str, ...]) -> Variables:
     return {kind: (axes, np.asarray(value)) for kind, value in values.items()}
 
 
+_ALONE = 0.25  # of the scatter about the mean that one trajectory may carry
+
+
 def standard_error(found: Moments) -> float:
-    """The largest standard error over components."""
+    """The largest standard error over components; infinite as long as it rests on one trajectory.
+
+    Where one value carries a quarter of Σ(x − x̄)², rarer ones that have not come yet carry the rest, and the error is an accident.
+    """
     n = np.asarray(found.n)
     if n.size == 0 or n.min() < 2:
+        return float("inf")
+    farthest = np.maximum(found.high - found.mean, found.mean - found.low)
+    if np.any(farthest**2 > _ALONE * found.second + (8 * np.finfo(float).eps * found.mean) ** 2):  # a constant has round-off about its mean
         return float("inf")
     return float(np.max(np.sqrt(found.second / (n - 1) / n)))
 

@@ -3,9 +3,16 @@
     x̄ = (1/N) Σ_k x(t_k),       σ²(x̄) = Var(means of blocks of 2^l samples)/(N/2^l − 1)   for l large enough            (Flyvbjerg & Petersen)
 
 Samples of one trajectory are correlated, so σ²/N would be far too small. Means of ever longer blocks are kept, level by level: as the blocks grow
-longer than the correlation time the estimate stops growing, and the first level past that point is taken, B³ > 2N (σ_l/σ_0)⁴ (Lee et al.). With many
-trajectories their means are independent, and their spread is the better estimate: it is used from 30 trajectories on. The effective sample size
-is the number of independent samples that would give the same error.
+longer than the correlation time the estimate stops growing, and the first level past that point is taken, B³ > 2N (σ_l/σ_0)⁴ (Lee et al.). Blocking
+knows nothing of what a trajectory has not seen: in a well that it has not left there is a plateau. Means of trajectories are independent, so their
+spread does know it as soon as one of them has left: the larger of both is the error. The effective sample size is the number of independent samples
+that would give the same error.
+
+    R̂² = 1 − 1/L + Var(means of parts)/mean(variance within parts)          split R̂: parts are halves or thirds of trajectories, of L samples
+
+is 1 when all parts of all trajectories are alike, and about 1 + 1/(effective samples of a part); an error is trusted only below 1.1 (Gelman et al.).
+Many trajectories share what remains of their start, σ (τ/T) e^{−b/τ} at most, T and b the times of the average and of the burn-in, τ that of
+correlation. Where this exceeds half of the error, it is not trusted either.
 """
 
 from typing import Any, NamedTuple
@@ -27,6 +34,7 @@ from bismut.showing import measured
 LEVELS = 31  # a run has at most 2³⁰ steps
 MANY = 30  # trajectories from which their spread gives the error
 _FEW = 30  # effective samples below which an error from one or few trajectories is a guess
+_ALIKE = 1.1  # R̂ up to which parts of trajectories are alike
 
 
 class Blocks(NamedTuple):
@@ -110,14 +118,18 @@ class TimeAverage(Measuring):
         blocked, reached = plateau(by_level, blocks, samples)
         spread = summary.mean.second / np.maximum(n - 1, 1)
         between = np.where(n > 1, np.sqrt(spread / np.maximum(n, 1)), np.nan)
-        stderr = np.where(n >= MANY, between, blocked)
+        stderr = np.fmax(between, blocked)
         variance = within[0] + np.where(n > 1, spread, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             effective = np.where(stderr > 0, np.minimum(variance / stderr**2, samples * n), samples * n)
-        trusted = (n >= MANY) | (reached & (effective >= _FEW))
+        alike = split_r_hat(within, spread, n, samples)
+        tau = samples * n / np.maximum(2 * effective, 1e-300)
+        left = start_left(tau, samples, clock.before / clock.every)
+        forgotten = np.asarray(np.sqrt(variance) * left <= 0.5 * stderr)
+        trusted = np.asarray(((n >= MANY) | reached) & (effective >= _FEW) & (alike <= _ALIKE) & forgotten)
         axes = component_axes(name, n.shape)
         mean = np.where(n > 0, summary.mean.mean, np.nan)
-        values = {"mean": mean, "stderr": stderr, "std": np.sqrt(variance), "effective_samples": effective, "trusted": trusted}
+        values = {"mean": mean, "stderr": stderr, "std": np.sqrt(variance), "effective_samples": effective, "r_hat": alike, "trusted": trusted}
         values |= {
             "inefficiency": samples * n / np.maximum(effective, 1e-300),
             "stderr_between": between,
@@ -128,11 +140,45 @@ class TimeAverage(Measuring):
         variables["block_stderr"] = (("block", *axes), by_level)
         lengths = clock.h * clock.every * 2.0 ** np.arange(levels)
         words = f"{measured(mean, stderr)}, {short(effective)} effective samples"
-        words += "" if trusted.all() else f"; the error is not to be trusted: fewer than {_FEW} correlation times, and fewer than {MANY} trajectories"
-        return Report(name, variables, {"block": lengths}, words)
+        return Report(name, variables, {"block": lengths}, words + _doubts(trusted, alike, forgotten, n))
 
     def error(self, summary):
         return standard_error(summary.mean)
+
+
+def split_r_hat(within: np.ndarray, spread: Any, n: np.ndarray, samples: int) -> np.ndarray:
+    """R̂ of parts of 2^l samples, two or three of each trajectory; NaN where there are too few samples to divide.
+
+    within  variance, in the mean over trajectories, of means of 2^l samples about that of their trajectory, level by level
+    spread  variance between the means of trajectories
+    """
+    length = 2 ** (len(within) - 1)
+    parts = samples // length
+    if length < 2:
+        return np.full(np.shape(n), np.nan)
+    total = parts * n  # the parts of all trajectories
+    apart = parts * (n * within[-1] + np.where(n > 1, (n - 1) * spread, 0.0)) / np.maximum(total - 1, 1)
+    inside = (within[0] - within[-1]) * length / (length - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(apart > 0, apart / np.maximum(inside, 0.0), 0.0)  # what is constant agrees with itself
+    return np.where(total > 1, np.sqrt(1 - 1 / length + ratio), np.nan)
+
+
+def start_left(tau: Any, samples: int, before: float) -> Any:
+    """(τ/T) e^{−b/τ}: how much of a start is left in an average of `samples`, the first of them `before` samples after it."""
+    tau = np.maximum(tau, 1e-9)
+    return tau / samples * np.exp(-before / tau)
+
+
+def _doubts(trusted: np.ndarray, alike: np.ndarray, forgotten: np.ndarray, n: np.ndarray) -> str:
+    """What keeps an error from being trusted, or what one trajectory cannot know."""
+    if not trusted.all():
+        if np.any(alike > _ALIKE):
+            return f"; the error is not to be trusted: parts of trajectories disagree, R̂ = {np.nanmax(alike):.3g}. Longer runs would tell"
+        if not forgotten.all():
+            return "; the error is not to be trusted: the start may be seen in so many trajectories. A longer burn_in= would tell"
+        return f"; the error is not to be trusted: fewer than {_FEW} correlation times, or too few to see how long they are"
+    return "; one trajectory knows nothing of places where it has not been" if np.max(n, initial=0) == 1 else ""
 
 
 def plateau(by_level: np.ndarray, blocks: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:

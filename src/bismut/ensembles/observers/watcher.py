@@ -58,13 +58,14 @@ class Ended(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """When a watcher looked, and at how many trajectories, for its report."""
+    """When a watcher looked, and at how many trajectories, for its report; `before` are the steps before its first look, burn-in and earlier runs."""
 
     begin: float
     h: float
     every: int
     steps: int
     trajectories: int
+    before: int = 0
 
     @property
     def looks(self) -> int:
