@@ -9,9 +9,10 @@ import numpy as np
 from bismut.host.gathering import RULES as GATHERING
 
 
-def _bits(equation, inputs: list) -> list | None:
-    x, dtype = np.ascontiguousarray(inputs[0]), _result(equation).dtype
-    return [x.view(dtype).reshape(np.shape(inputs[0]))] if x.dtype.itemsize == dtype.itemsize else None
+def _bits(equation, inputs: list) -> list:
+    """One number as several shorter ones along a last axis, the lowest bits first; or these as one."""
+    x, out = np.ascontiguousarray(inputs[0]), _result(equation)
+    return [x.view(out.dtype).reshape(out.shape)]
 
 
 def _padded(equation, inputs: list) -> list | None:
@@ -45,8 +46,9 @@ def _dot(equation, inputs: list) -> list:
         names[1][b] = names[0][a]
     free = lambda one, gone: [letter for k, letter in enumerate(one) if k not in gone]
     out = [names[0][k] for k in batch_a] + free(names[0], (*of_a, *batch_a)) + free(names[1], (*of_b, *batch_b))
-    found = np.einsum(f"{''.join(names[0])},{''.join(names[1])}->{''.join(out)}", *inputs)
-    return [np.asarray(found, _result(equation).dtype)]
+    kind = _result(equation).dtype
+    found = np.einsum(f"{''.join(names[0])},{''.join(names[1])}->{''.join(out)}", *(np.asarray(x, kind) for x in inputs))
+    return [np.asarray(found, kind)]
 
 
 def _select(equation, inputs: list) -> list:
@@ -90,7 +92,12 @@ def _extreme(function: Callable, least: bool) -> Callable:
         x = inputs[0]
         info: Any = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
         bounds = (info.min, info.max) if info else (False, True) if x.dtype.kind == "b" else (-np.inf, np.inf)
-        return [np.asarray(function(x, axis=tuple(equation.params["axes"]), initial=bounds[0 if least else 1]), _result(equation).dtype)]
+        axes = tuple(equation.params["axes"])
+        found = np.asarray(function(x, axis=axes, initial=bounds[0 if least else 1]), _result(equation).dtype)
+        if x.dtype.kind == "f" and (found == 0).any():  # of two zeros +0 is the larger, and NumPy takes any
+            positive = np.any((x == 0) & ~np.signbit(x), axes), np.any((x == 0) & np.signbit(x), axes)
+            found = np.where(found == 0, np.where(positive[0] if least else ~positive[1], x.dtype.type(0), x.dtype.type(-0.0)), found)
+        return [found]
 
     return extreme
 
@@ -103,15 +110,14 @@ RULES: dict[str, Callable] = {
     "dynamic_slice": lambda e, x: [x[0][_part(x[0], x[1:], e.params["slice_sizes"])]],
     "dynamic_update_slice": _updated,
     "iota": _iota,
-    "integer_pow": lambda e, x: [np.asarray(x[0] ** float(e.params["y"]), _result(e).dtype)],
-    "convert_element_type": lambda e, x: [np.asarray(x[0]).astype(_result(e).dtype)],
     "transpose": lambda e, x: [np.transpose(x[0], e.params["permutation"])],
     "stack": lambda e, x: [np.stack(x, e.params["axis"])],
     "concatenate": lambda e, x: [np.concatenate(x, e.params["dimension"])],
     "rev": lambda e, x: [np.flip(x[0], e.params["dimensions"])],
     "split": lambda e, x: np.split(x[0], np.cumsum(e.params["sizes"])[:-1], e.params["axis"]),
     **{name: lambda e, x: [np.reshape(x[0], _result(e).shape)] for name in ("reshape", "squeeze", "expand_dims")},
-    **{f"reduce_{word}": _reduced(function) for word, function in {"sum": np.sum, "prod": np.prod, "and": np.all, "or": np.any}.items()},
+    **{f"reduce_{word}": _reduced(function) for word, function in {"sum": np.sum, "prod": np.prod}.items()},
+    **{f"reduce_{word}": _reduced(getattr(np, f"bitwise_{word}").reduce) for word in ("and", "or", "xor")},
     "reduce_max": _extreme(np.max, least=True),
     "reduce_min": _extreme(np.min, least=False),
     "optimization_barrier": lambda e, x: x,

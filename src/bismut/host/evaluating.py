@@ -100,8 +100,8 @@ def _given(values: list) -> list:
 
 def _outputs(equation, inputs: list) -> list:
     name = equation.primitive.name
-    if name in entries.RULES and all(np.asarray(x).dtype.kind in entries.RULES[name][1] for x in inputs):
-        return [entries.RULES[name][0](*inputs)]
+    if name in entries.ENTRYWISE and entries.knows(name, inputs, equation.params):
+        return [entries.compute(name, inputs, equation.params)]
     if name in arrays.RULES and (found := arrays.RULES[name](equation, inputs)) is not None:
         return found
     if name in control.RULES:

@@ -34,7 +34,8 @@ def _places(moves: _Moves, indices: np.ndarray, shape: tuple, sizes: tuple, rank
     for axis, (n, size) in enumerate(zip(shape, sizes, strict=True)):
         place: Any = np.zeros([1] * rank, int)
         if axis in moves.spoken:
-            first = indices[..., moves.spoken.index(axis)].astype(int)
+            first = indices[..., moves.spoken.index(axis)]
+            first = (np.minimum(first, n) if first.dtype.kind == "u" and n <= np.iinfo(first.dtype).max else first).astype(int)
             clipped = np.clip(first, 0, n - size)
             if checked and (first != clipped).any():
                 good = stand(first == clipped, rows)
@@ -55,10 +56,10 @@ def _gather(equation, inputs: list) -> list:
     moves = _moves(x.ndim, d.collapsed_slice_dims, d.operand_batching_dims, d.start_indices_batching_dims, d.start_index_map, d.offset_dims)
     places, inside = _places(moves, indices, x.shape, p["slice_sizes"], len(out.shape), p["mode"] == GatherScatterMode.FILL_OR_DROP)
     found = np.broadcast_to(x[places], out.shape)
-    return [found if inside is None else np.where(inside, found, _nothing(x.dtype, p["fill_value"]))]
+    return [found if inside is None else np.where(inside, found, nothing(x.dtype, p["fill_value"]))]
 
 
-def _nothing(dtype: np.dtype, given: Any) -> Any:
+def nothing(dtype: np.dtype, given: Any) -> np.ndarray:
     """What stands for a number from outside."""
     if given is not None:
         return np.asarray(given, dtype)
@@ -67,7 +68,9 @@ def _nothing(dtype: np.dtype, given: Any) -> Any:
 
 
 def _scatter(put: Callable) -> Callable:
-    def rule(equation, inputs: list) -> list:
+    def rule(equation, inputs: list) -> list | None:
+        if equation.primitive.name == "scatter" and equation.params.get("update_jaxpr") is not None:
+            return None  # a function of what is there
         x, indices, new = map(np.asarray, inputs)
         p, d = equation.params, equation.params["dimension_numbers"]
         moves = _moves(

@@ -13,18 +13,25 @@ import numpy as np
 
 from bismut.engines.native.code import Code, Value
 from bismut.engines.native.elementary import FUNCTIONS
-from bismut.engines.native.elementary.formula import Mask
+from bismut.engines.native.elementary.formula import Bits, Mask
 from bismut.engines.native.folding import compute
 from bismut.engines.native.lane import SHARED, Lane, constant, level_of, value_of
+from bismut.host.entries import FORMATS, cut_bits
 
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-def _float_max(code: Code, a: Value, b: Value, sign: str, plain: bool) -> Value:
-    """The larger (>) or smaller (<) of two, NaN if one is; `plain` if b is known to be a number."""
-    opposite = "<" if sign == ">" else ">"
-    chosen = code.select(code.compare(opposite, a, b), b, a)
-    return chosen if plain else code.select(code.is_nan(b), b, chosen)
+def _float_max(code: Code, a: Value, b: Value, sign: str, known: Any = None) -> Value:
+    """The larger (>) or smaller (<) of two: NaN if one is, and +0 is larger than −0. `known` is b where it is a constant."""
+    more, less = (">", "<") if sign == ">" else ("<", ">")
+    if known is not None and not np.isnan(known):
+        # Of two equal numbers b, unless it is the zero that loses.
+        loses = known == 0 and np.signbit(known) == (sign == ">")
+        return code.select(code.compare(less if loses else f"{less}=", a, b), b, a)
+    join = code.builder.and_ if sign == ">" else code.builder.or_
+    either = code.reals(join(code.bits(a), code.bits(b)))  # the same number, or the zero that wins
+    chosen = code.select(code.compare(more, a, b), a, code.select(code.compare("==", a, b), either, b))
+    return code.select(code.is_nan(a), a, chosen)
 
 
 def _power(code: Code, a: Value, y: int, dtype) -> Value:
@@ -61,14 +68,33 @@ def _larger(sign: str) -> Callable:
     def emitted(code: Code, a: list[Value], lanes: list, dtype, settings: dict) -> Value:
         if constant(lanes[0]):
             lanes, a = lanes[::-1], a[::-1]
-        return _float_max(code, *a, sign=sign, plain=constant(lanes[1]) and not np.isnan(lanes[1]))
+        return _float_max(code, *a, sign=sign, known=_known(lanes[1]))
 
     return emitted
 
 
+def _known(lane: Any) -> Any:
+    return lane if constant(lane) else None
+
+
 def _clamped(code: Code, a: list[Value], lanes: list, dtype, settings: dict) -> Value:
-    known = [constant(lanes[0]), constant(lanes[2])]
-    return _float_max(code, _float_max(code, a[1], a[0], ">", known[0]), a[2], "<", known[1])
+    return _float_max(code, _float_max(code, a[1], a[0], ">", _known(lanes[0])), a[2], "<", _known(lanes[2]))
+
+
+def _of_lower_precision(code: Code, a: Value, dtype, settings: dict) -> Value:
+    """The nearest number with fewer bits, as `host.entries` has it."""
+    precision = FORMATS[np.dtype(dtype).itemsize]
+    kept = cut_bits(precision, settings["exponent_bits"], settings["mantissa_bits"])
+    bits = Bits(code, code.bits(a))
+    if kept.lost:
+        last = (bits >> kept.lost) & 1
+        bits = (bits + (last + ((1 << (kept.lost - 1)) - 1))) & -(1 << kept.lost)
+    if kept.largest is not None:
+        size, sign = bits & precision.exponent, bits & -precision.sign
+        beyond = code.builder.icmp_unsigned(">", size.value, size.lift(kept.largest).value)
+        below = code.builder.icmp_unsigned("<=", size.value, size.lift(kept.least).value)
+        bits = Bits(code, code.select(below, sign.value, code.select(beyond, (sign | precision.exponent).value, bits.value)))
+    return code.select(code.is_nan(a), a, bits.real().value)
 
 
 # (code, values, lanes, dtype, settings) ↦ value, for reals; elementary functions come beside them.
@@ -92,6 +118,7 @@ _REALS: dict[str, Callable] = {
     "ceil": lambda code, a, *_: code.neg(code.floor(code.neg(a[0]))),
     "round": lambda code, a, _, dtype, settings: _rounded(code, a[0], int(settings["rounding_method"]), dtype),
     "rem": lambda code, a, *_: code.builder.frem(*a),
+    "reduce_precision": lambda code, a, _, dtype, settings: _of_lower_precision(code, a[0], dtype, settings),
     **{name: lambda code, a, *_, emit=emit: emit(code, *a) for name, emit in FUNCTIONS.items()},
 }
 
@@ -107,20 +134,39 @@ def _whole_sign(code: Code, a: list[Value], dtype, settings: dict) -> Value:
 
 
 def _divided(code: Code, a: list[Value], dtype, settings: dict) -> Value:
-    """Towards zero; by zero all bits are ones, as XLA has it, and the machine does not stop."""
-    by, none = _divisor(code, a[1], dtype)
+    """Towards zero. By zero all bits are ones, and the least number divided by −1 is itself, as XLA has it: the machine does not stop."""
+    by, none, negative = _divisor(code, a[1], dtype)
     divide = code.builder.sdiv if dtype.kind == "i" else code.builder.udiv
-    return code.select(none, code.constant(-1 if dtype.kind == "i" else np.iinfo(dtype).max, dtype), divide(a[0], by))
+    found = code.select(none, code.constant(-1 if dtype.kind == "i" else np.iinfo(dtype).max, dtype), divide(a[0], by))
+    return found if negative is None else code.select(negative, code.builder.neg(a[0]), found)
 
 
 def _remainder(code: Code, a: list[Value], dtype, settings: dict) -> Value:
-    by, none = _divisor(code, a[1], dtype)
+    by, none, _ = _divisor(code, a[1], dtype)
     return code.select(none, a[0], (code.builder.srem if dtype.kind == "i" else code.builder.urem)(a[0], by))
 
 
-def _divisor(code: Code, b: Value, dtype) -> tuple[Value, Value]:
+def _divisor(code: Code, b: Value, dtype) -> tuple[Value, Value, Value | None]:
+    """One where it is 0 or −1; whether it is 0; whether it is −1."""
     none = code.builder.icmp_unsigned("==", b, code.constant(0, dtype))
-    return code.select(none, code.constant(1, dtype), b), none
+    if dtype.kind != "i":
+        return code.select(none, code.constant(1, dtype), b), none, None
+    negative = code.builder.icmp_unsigned("==", b, code.constant(-1, dtype))
+    return code.select(code.builder.or_(none, negative), code.constant(1, dtype), b), none, negative
+
+
+def _shifted(name: str) -> Callable:
+    """Everything is moved out by as many bits as there are, or more; an arithmetic shift leaves copies of the sign."""
+
+    def emitted(code: Code, a: list[Value], dtype, settings: dict) -> Value:
+        bits = 8 * dtype.itemsize
+        over = code.builder.icmp_unsigned(">=", a[1], code.constant(bits, dtype))
+        if name == "ashr":
+            return code.builder.ashr(a[0], code.select(over, code.constant(bits - 1, dtype), a[1]))
+        found = getattr(code.builder, name)(a[0], code.select(over, code.constant(0, dtype), a[1]))
+        return code.select(over, code.constant(0, dtype), found)
+
+    return emitted
 
 
 def _whole_clamp(code: Code, a: list[Value], dtype, settings: dict) -> Value:
@@ -153,9 +199,10 @@ _WHOLES: dict[str, Callable] = {
     "div": _divided,
     "rem": _remainder,
     "clamp": _whole_clamp,
-    "shift_left": lambda code, a, *_: code.builder.shl(*a),
-    "shift_right_logical": lambda code, a, *_: code.builder.lshr(*a),
-    "shift_right_arithmetic": lambda code, a, *_: code.builder.ashr(*a),
+    "shift_left": _shifted("shl"),
+    "shift_right_logical": _shifted("lshr"),
+    "shift_right_arithmetic": _shifted("ashr"),
+    "population_count": lambda code, a, *_: code.intrinsic("llvm.ctpop", a[0]),
 }
 
 
@@ -168,7 +215,7 @@ def _converted(code: Code, a: Value, old: np.dtype, new: np.dtype) -> Value:
     if old.kind == "f":
         if new.kind == "f":
             return builder.fpext(a, kind) if new.itemsize > old.itemsize else builder.fptrunc(a, kind)
-        return (builder.fptoui if new.kind == "u" else builder.fptosi)(a, kind)
+        return code.saturated(a, kind, signed=new.kind == "i")
     if new.kind == "f":
         return (builder.sitofp if old.kind == "i" else builder.uitofp)(a, kind)
     if old.kind != "b" and new.itemsize == old.itemsize:
@@ -200,7 +247,7 @@ def emit(code: Code, name: str, lanes: list, settings: dict, level: int | None =
     if name == "select_n":
         return _selected(code, lanes, level)
     dtype = next(lane.dtype for lane in lanes if isinstance(lane, Lane))
-    if name in ("copy", "copy_p", "stop_gradient", "reduce_precision"):
+    if name in ("copy", "copy_p", "stop_gradient"):
         return lanes[0]
     if name in ("add", "add_any", "sub") and dtype.kind == "f":
         fused = _fused(code, name, lanes, level, dtype)

@@ -92,10 +92,19 @@ class Code:
     def intrinsic(self, name: str, *arguments: Value) -> Value:
         """A function of LLVM's own, by its name without the type."""
         kind = arguments[0].type
+        return self._called(f"{name}.{self._letters(kind)}", kind, *arguments)
+
+    def saturated(self, a: Value, kind: ir.VectorType, signed: bool) -> Value:
+        """A real as an integer: the part before the point, the nearest integer where there is none so large, and 0 for NaN."""
+        return self._called(f"llvm.fpto{'s' if signed else 'u'}i.sat.{self._letters(kind)}.{self._letters(a.type)}", kind, a)
+
+    def _letters(self, kind: ir.VectorType) -> str:
         letter = {"double": "f64", "float": "f32"}.get(str(kind.element)) or f"i{kind.element.width}"
-        full = f"{name}.v{self.width}{letter}"
+        return f"v{self.width}{letter}"
+
+    def _called(self, name: str, kind: ir.Type, *arguments: Value) -> Value:
         module = self.builder.module
-        known = module.globals.get(full) or ir.Function(module, ir.FunctionType(kind, [a.type for a in arguments]), full)
+        known = module.globals.get(name) or ir.Function(module, ir.FunctionType(kind, [a.type for a in arguments]), name)
         return self.builder.call(known, arguments)
 
     # Comparisons: false where one side is NaN, except "!=".

@@ -130,11 +130,11 @@ class Scope:
 
     def lane(self, name: str, lanes: list, settings: dict | None = None) -> Any:
         """One operation on lanes; equal operations on the same lanes are one."""
+        if all(map(constant, lanes)):
+            return compute(name, lanes, settings or {})
         found = fold(name, lanes)
         if found is not None:
             return found
-        if all(map(constant, lanes)):
-            return compute(name, lanes, settings or {})
         key = (name, str(settings) if settings else "", *((lane.dtype.char, lane.tobytes()) if constant(lane) else id(lane) for lane in lanes))
         level = level_of(lanes)
         early = level == SHARED and self.hoists

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.extend.core import ClosedJaxpr
 from jax.lax import GatherScatterMode
 from llvmlite import ir
 
@@ -20,7 +21,8 @@ from bismut.engines.native.frame import Scope
 from bismut.engines.native.lane import OWN, SAME, Lane, array_of, constant, constants, first_of, level_of, value_of
 from bismut.engines.native.places import LONG, Scattered
 from bismut.engines.native.shaping import cut, reshaped
-from bismut.engines.native.walk import rule
+from bismut.engines.native.walk import rule, run
+from bismut.host.gathering import nothing
 
 OFFERED = 16  # entries up to which all are offered
 
@@ -107,12 +109,19 @@ def write_at(scope: Scope, target: Stored, position: Sequence, lane: Any) -> Non
 
 
 def _bounded(scope: Scope, lane: Any, most: int) -> Any:
-    """An index kept within 0 ... most."""
-    return scope.lane("min", [scope.lane("max", [lane, lane.dtype.type(0)]), lane.dtype.type(most)])
+    """An index kept within 0 ... most, of a type that holds sums of places."""
+    low = scope.lane("max", [lane, lane.dtype.type(0)])
+    bounded = scope.lane("min", [low, lane.dtype.type(most)]) if most <= np.iinfo(lane.dtype).max else low
+    return bounded if _index_type(lane.dtype) == lane.dtype else scope.lane("convert_element_type", [bounded], {"new_dtype": np.dtype(np.int64)})
+
+
+def _index_type(dtype: Any) -> np.dtype:
+    return np.dtype(dtype) if np.dtype(dtype).itemsize >= 4 else np.dtype(np.int64)
 
 
 def _inside(scope: Scope, lane: Any, most: int) -> Any:
-    return scope.lane("and", [scope.lane("ge", [lane, lane.dtype.type(0)]), scope.lane("le", [lane, lane.dtype.type(most)])])
+    below = scope.lane("le", [lane, lane.dtype.type(most)]) if most <= np.iinfo(lane.dtype).max else np.bool_(True)
+    return scope.lane("and", [scope.lane("ge", [lane, lane.dtype.type(0)]), below])
 
 
 def _plain(x: Array) -> np.ndarray | None:
@@ -150,10 +159,10 @@ def _chosen(scope: Scope, equation, x: Array, indices: list, aval) -> Array:
     params = equation.params | ({"fill_value": -1} if "fill_value" in equation.params else {})
     with jax.ensure_compile_time_eval():
         places = np.asarray(equation.primitive.bind(numbers, *indices, **params))
-    nothing = _nothing(aval.dtype)
+    outside = _nothing(equation, aval.dtype)
     if not isinstance(x, Field) and aval.size <= scope.small:
         flat = x.ravel()
-        return array_of([nothing if i < 0 else flat[i] for i in places.flat], aval.shape)
+        return array_of([outside if i < 0 else flat[i] for i in places.flat], aval.shape)
     table, whole = stored(scope, constants(places)), stored(scope, reshaped(scope, x, (x.size,)))
     if (places >= 0).all():
         one = lambda inner, index: whole.at(inner, [place_of(inner, table.at(inner, index))])
@@ -162,14 +171,14 @@ def _chosen(scope: Scope, equation, x: Array, indices: list, aval) -> Array:
     def guarded(inner, index):
         place = table.at(inner, index)
         value = whole.at(inner, [place_of(inner, inner.lane("max", [place, np.int32(0)]))])
-        return inner.lane("select_n", [inner.lane("ge", [place, np.int32(0)]), nothing, value])
+        return inner.lane("select_n", [inner.lane("ge", [place, np.int32(0)]), outside, value])
 
     return Formula(aval.shape, aval.dtype, min(SAME, whole.level), guarded)
 
 
-def _nothing(dtype: Any) -> Any:
-    dtype = np.dtype(dtype)
-    return dtype.type(np.nan if dtype.kind == "f" else np.iinfo(dtype).min if dtype.kind == "i" else np.iinfo(dtype).max if dtype.kind == "u" else 1)
+def _nothing(equation, dtype: Any) -> Any:
+    """What stands for an entry from outside."""
+    return nothing(np.dtype(dtype), equation.params.get("fill_value"))[()]
 
 
 def _slid(scope: Scope, x: Array, begin: list, aval) -> Array:
@@ -185,8 +194,7 @@ def _gathered(scope: Scope, equation, x: Array, indices: Array, aval) -> Array:
     d, sizes, mode = equation.params["dimension_numbers"], equation.params["slice_sizes"], equation.params["mode"]
     windows = [k for k in range(len(x.shape)) if k not in d.collapsed_slice_dims and k not in d.operand_batching_dims]
     x = stored(scope, x) if isinstance(x, Field) else x
-    filler = equation.params.get("fill_value")
-    nothing = _nothing(aval.dtype) if filler is None else np.dtype(aval.dtype).type(filler)
+    outside = _nothing(equation, aval.dtype)
 
     def one(inner: Scope, index) -> Any:
         batch = [i for k, i in enumerate(index) if k not in d.offset_dims]
@@ -194,14 +202,14 @@ def _gathered(scope: Scope, equation, x: Array, indices: Array, aval) -> Array:
         for k, i in zip(windows, [index[o] for o in d.offset_dims], strict=True):
             position[k] = shifted(inner, position[k], i)
         value = read_at(inner, x, position)
-        return inner.lane("select_n", [valid, nothing, value]) if mode == GatherScatterMode.FILL_OR_DROP else value
+        return inner.lane("select_n", [valid, outside, value]) if mode == GatherScatterMode.FILL_OR_DROP else value
 
     return _spread(scope, aval, one)
 
 
 def _position(scope: Scope, indices: Array, batch: list, axes, batching, of_indices, shape, sizes) -> tuple[list, Any]:
     """Where a window begins, kept within bounds, and whether it was."""
-    kind = np.dtype(indices.dtype if isinstance(indices, Field) else indices.flat[0].dtype)
+    kind = _index_type(indices.dtype if isinstance(indices, Field) else indices.flat[0].dtype if indices.size else np.int32)
     position: list = [kind.type(0)] * len(shape)
     valid: Any = np.bool_(True)
     for k, axis in enumerate(axes):
@@ -241,6 +249,14 @@ def _copied(scope: Scope, x: Array, aval) -> Stored:
     return whole
 
 
+def _applied(equation) -> ClosedJaxpr | None:
+    """The function that `at[...].apply` puts in place of what is there; other operations are known by their names."""
+    inner = equation.params.get("update_jaxpr") if equation.primitive.name == "scatter" else None
+    if inner is None:
+        return None
+    return inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, equation.params["update_consts"])
+
+
 _COMBINE = {"scatter": None, "scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max"}
 
 
@@ -248,7 +264,7 @@ _COMBINE = {"scatter": None, "scatter-add": "add", "scatter-sub": "sub", "scatte
 def _(scope, equation, inputs):
     x, indices, new = inputs
     aval, operation = equation.outvars[0].aval, _COMBINE[equation.primitive.name.replace("_", "-")]
-    d, mode = equation.params["dimension_numbers"], equation.params["mode"]
+    d, mode, applied = equation.params["dimension_numbers"], equation.params["mode"], _applied(equation)
     inserted = (*d.inserted_window_dims, *d.operand_batching_dims)
     windows = [k for k in range(len(x.shape)) if k not in inserted]
     sizes = [1] * len(x.shape)
@@ -264,7 +280,10 @@ def _(scope, equation, inputs):
         for k, u in zip(windows, d.update_window_dims, strict=True):
             position[k] = shifted(inner, position[k], index[u])
         old, value = read_at(inner, out, position), entry(inner, new, index)
-        value = value if operation is None else inner.lane(operation, [old, value])
+        if operation is not None:
+            value = inner.lane(operation, [old, value])
+        elif applied is not None:
+            value = entry(inner, run(inner, applied, [array_of([old], ()), array_of([value], ())])[0], ())
         value = value if mode == GatherScatterMode.CLIP else inner.lane("select_n", [valid, old, value])
         if small:
             out[tuple(int(p) for p in position)] = value

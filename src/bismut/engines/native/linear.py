@@ -110,18 +110,23 @@ def _(scope, equation, inputs):
 
 @rule("cholesky")
 def _(scope, equation, inputs):
+    """L with a = L Lᵀ; NaN throughout where a is not positive definite, as XLA has it."""
     a = _matrices(scope, inputs[0])
     out, n = a.copy(), a.shape[-1]
-    zero = np.dtype(equation.outvars[0].aval.dtype).type(0)
+    kind = np.dtype(equation.outvars[0].aval.dtype).type
     for g in np.ndindex(*a.shape[:-2]):
-        c = out[g]
+        c, bad = out[g], np.bool_(False)
         for j in range(n):
             for i in range(j, n):
                 total = a[(*g, i, j)]
                 for k in range(j):
                     total = _less_product(scope, total, c[i, k], c[j, k])
+                if i == j:
+                    bad = scope.lane("or", [bad, scope.lane("le", [total, kind(0)])])
                 c[i, j] = scope.lane("sqrt", [total]) if i == j else scope.lane("div", [total, c[j, j]])
-            c[j, j + 1 :] = zero
+            c[j, j + 1 :] = kind(0)
+        for i, j in zip(*np.tril_indices(n), strict=True):
+            c[i, j] = scope.lane("select_n", [bad, c[i, j], kind(np.nan)])
     return [out]
 
 
@@ -144,13 +149,11 @@ def _(scope, equation, inputs):
 
 
 def _before(scope: Scope, a: list, b: list) -> Any:
-    """Whether the keys a come before the keys b; NaN comes last."""
-    if np.dtype(a[0].dtype).kind == "f":
-        first = scope.lane(
-            "or", [scope.lane("lt", [a[0], b[0]]), scope.lane("and", [scope.lane("ne", [b[0], b[0]]), scope.lane("eq", [a[0], a[0]])])]
-        )
-    else:
-        first = scope.lane("lt", [a[0], b[0]])
+    """Whether the keys a come before the keys b; NaN comes last, and −0 equals 0."""
+    is_nan = lambda x: scope.lane("ne", [x, x]) if np.dtype(x.dtype).kind == "f" else np.bool_(False)
+    nan_a, nan_b = is_nan(a[0]), is_nan(b[0])
+    first = scope.lane("or", [scope.lane("lt", [a[0], b[0]]), scope.lane("and", [nan_b, scope.lane("not", [nan_a])])])
     if len(a) == 1:
         return first
-    return scope.lane("or", [first, scope.lane("and", [scope.lane("eq", [a[0], b[0]]), _before(scope, a[1:], b[1:])])])
+    same = scope.lane("or", [scope.lane("eq", [a[0], b[0]]), scope.lane("and", [nan_a, nan_b])])
+    return scope.lane("or", [first, scope.lane("and", [same, _before(scope, a[1:], b[1:])])])

@@ -28,7 +28,9 @@ def neutral(name: str, dtype: np.dtype) -> Any:
     if name in ("max", "min"):
         low, high = (-np.inf, np.inf) if dtype.kind == "f" else (False, True) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         return dtype.type(low if name == "max" else high)
-    return dtype.type({"add": 0, "mul": 1, "and": True, "or": False, "xor": False}[name])
+    if name == "and":
+        return ~dtype.type(0)
+    return dtype.type({"add": 0, "mul": 1, "or": 0, "xor": 0}[name])
 
 
 @rule(*_OPERATIONS)
@@ -86,7 +88,8 @@ def _looped(scope: Scope, x: Field, axes, name: str, aval) -> Array:
 def _(scope, equation, inputs):
     (lc, rc), (lb, rb) = equation.params["dimension_numbers"]
     a, b = inputs
-    aval = equation.outvars[0].aval
+    aval, kind = equation.outvars[0].aval, np.dtype(equation.outvars[0].aval.dtype)
+    add, multiply = ("or", "and") if kind.kind == "b" else ("add", "mul")
     left = [k for k in range(len(a.shape)) if k not in (*lc, *lb)]
     right = [k for k in range(len(b.shape)) if k not in (*rc, *rb)]
     depth = [a.shape[k] for k in lc]
@@ -102,17 +105,18 @@ def _(scope, equation, inputs):
                 places[0][k] = i
         for k, l, i in zip(lc, rc, summed, strict=True):
             one[k], other[l] = i, i
-        return [entry(inner, a, one), entry(inner, b, other)]
+        pair = entry(inner, a, one), entry(inner, b, other)
+        return [x if x.dtype == kind else inner.lane("convert_element_type", [x], {"new_dtype": kind}) for x in pair]
 
     def product(inner: Scope, index) -> Any:
         if int(np.prod(depth)) <= UNROLLED or not large:
-            total = np.dtype(aval.dtype).type(0)
+            total = kind.type(0)
             for summed in np.ndindex(*depth):
-                total = inner.lane("add", [total, inner.lane("mul", factors(inner, index, summed))])
+                total = inner.lane(add, [total, inner.lane(multiply, factors(inner, index, summed))])
             return total
         sum_ = Variable(inner.frame, aval.dtype)
-        sum_.set(inner, np.dtype(aval.dtype).type(0))
-        everywhere(inner, depth, lambda at, summed: sum_.set(at, at.lane("add", [sum_.get(at), at.lane("mul", factors(at, index, summed))])))
+        sum_.set(inner, kind.type(0))
+        everywhere(inner, depth, lambda at, summed: sum_.set(at, at.lane(add, [sum_.get(at), at.lane(multiply, factors(at, index, summed))])))
         return sum_.get(inner)
 
     if not large:
@@ -127,6 +131,8 @@ def _(scope, equation, inputs):
     name = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}[equation.primitive.name]
     if isinstance(x, Field):
         return [_running(scope, x, axis, back, name, equation.outvars[0].aval)]
+    if not x.size:
+        return [x]
     rows = np.moveaxis(x, axis, 0)
     rows, out = rows[::-1] if back else rows, []
     for k in range(len(rows)):
