@@ -57,7 +57,8 @@ class Held:
 
 
 def replace(scope: Scope, held: Sequence[Held], new: Sequence[Array], where: Any = None) -> None:
-    """Set all, where a lane says so; what is new may depend on all that is old, so it is computed before anything is overwritten."""
+    """Set all, where a lane says so, or one of an array of lanes for each entry of the first axes. What is new may depend on all that is old, so it
+    is computed before anything is overwritten."""
     ready: list[Array] = []
     for h, x in zip(held, new, strict=True):
         if h.memory is None:
@@ -69,7 +70,8 @@ def replace(scope: Scope, held: Sequence[Held], new: Sequence[Array], where: Any
             h.set(scope, x)
         elif h.memory is None:
             old = h.get(scope)
-            h.set(scope, array_of([scope.lane("select_n", [where, a, b]) for a, b in zip(old.flat, x.flat, strict=True)], h.shape))
+            chosen = lambda i, old=old, x=x: scope.lane("select_n", [_of_item(scope, where, i), old[i], x[i]])
+            h.set(scope, array_of([chosen(index) for index in np.ndindex(*h.shape)], h.shape))
         else:
             _choose(scope, h.memory, x, where)
 
@@ -83,9 +85,14 @@ def _apart(scope: Scope, x: Array, held: Sequence[Held]) -> Array:
     return copy
 
 
+def _of_item(scope: Scope, where: Any, index: Sequence) -> Any:
+    """A condition is one lane, or an array of them over the first axes."""
+    return entry(scope, where, index[: where.ndim]) if isinstance(where, np.ndarray) else where
+
+
 def _choose(scope: Scope, target: Stored, new: Array, where: Any) -> None:
     def one(inner: Scope, index) -> None:
-        target.put(inner, index, inner.lane("select_n", [where, target.at(inner, index), entry(inner, new, index)]))
+        target.put(inner, index, inner.lane("select_n", [_of_item(inner, where, index), target.at(inner, index), entry(inner, new, index)]))
 
     if not in_place(new, target):
         throughout(scope, target.shape, one)
@@ -146,7 +153,8 @@ def _while(scope: Scope, equation, inputs):
         if wider == own:
             break
         own = wider
-    alike = not differing(cond.jaxpr, [*(array_level(x) == OWN for x in for_cond), *own])[0]
+    wanted = cond.jaxpr.outvars[0].aval  # of many loops at once, an array: each item goes on as long as it wants
+    alike = not differing(cond.jaxpr, [*(array_level(x) == OWN for x in for_cond), *own])[0] and not wanted.shape
     if not alike:
         own = [True] * len(own)
     held = [
@@ -156,15 +164,20 @@ def _while(scope: Scope, equation, inputs):
     for h, x in zip(held, start, strict=True):
         h.set(scope, x)
     builder = scope.builder
-    on = None if alike else Variable(scope.frame, bool)
+    on = None if alike else Held(scope, wanted, memory=False, level=OWN)
 
-    def going(at: Scope):
-        """One bit: whether anyone goes on."""
-        lane = entry(at, run(at, cond, [*for_cond, *(h.get(at) for h in held)])[0], ())
+    def going(at: Scope, before: Array | None = None):
+        """One bit: whether anyone goes on, of those who did before."""
+        found = lanes(at, run(at, cond, [*for_cond, *(h.get(at) for h in held)])[0])
         if on is None:
-            return first_of(at.code, lane, 1)
-        on.set(at, lane)
-        return somewhere(at.code, value_of(at.code, lane, bool))
+            return first_of(at.code, found[()], 1)
+        if before is not None:
+            found = array_of([at.lane("and", list(both)) for both in zip(before.flat, found.flat, strict=True)], wanted.shape)
+        on.set(at, found)
+        anyone: Any = np.bool_(False)
+        for lane in found.flat:
+            anyone = at.lane("or", [anyone, lane])
+        return somewhere(at.code, value_of(at.code, anyone, bool))
 
     first = going(scope.inside())
     loop, done = builder.append_basic_block("while"), builder.append_basic_block("done")
@@ -174,14 +187,7 @@ def _while(scope: Scope, equation, inputs):
     new = run(inner, body, [*for_body, *(h.lend(inner) if on is None else h.get(inner) for h in held)])
     replace(inner, held, new, None if on is None else on.get(inner))
     again = scope.inside()
-    if on is None:
-        builder.cbranch(going(again), loop, done)
-    else:
-        before = on.get(again)
-        lane = entry(again, run(again, cond, [*for_cond, *(h.get(again) for h in held)])[0], ())
-        lane = again.lane("and", [before, lane])
-        on.set(again, lane)
-        builder.cbranch(somewhere(again.code, value_of(again.code, lane, bool)), loop, done)
+    builder.cbranch(going(again, None if on is None else on.get(again)), loop, done)
     builder.position_at_end(done)
     return [h.lend(scope) for h in held]
 
@@ -193,7 +199,7 @@ def _scan(scope: Scope, equation, inputs):
     p = equation.params
     length, body, back = p["length"], p["jaxpr"], p["reverse"]
     nc, nk = p["num_consts"], p["num_carry"]
-    if length <= SHORT and all(not isinstance(x, Field) for x in inputs):
+    if not length or (length <= SHORT and all(not isinstance(x, Field) for x in inputs)):
         return _written_out(scope, equation, inputs)
     inputs = [_ready(scope, x) for x in inputs]
     shared, start, rows = inputs[:nc], inputs[nc : nc + nk], [stored(scope, x) if x.shape[0] else x for x in inputs[nc + nk :]]
@@ -222,6 +228,8 @@ def _written_out(scope: Scope, equation, inputs: list[np.ndarray]) -> list[Array
         carry = out[:nk]
         for values, x in zip(kept, out[nk:], strict=True):
             values.append(lanes(scope, x))
+    if not p["length"]:
+        return [*carry, *(array_of([], v.aval.shape) for v in equation.outvars[nk:])]
     return [*carry, *(np.stack(values[::-1] if p["reverse"] else values) for values in kept)]
 
 

@@ -3,8 +3,8 @@
     0 · x = 0,   1 · x = x,   0 + x = x,   and an operation on constants alone is a constant
 
 So a sparse Jacobian costs what it holds: directions of derivatives are constants, most of them zero. Multiplying by these zeros as IEEE 754 has it
-(0 · ∞ is not a number) takes 7 to 23 % more operations in the steps of the gallery. Everything else that is left out is exact: a sum with zero but for
-the sign of a zero, a product with one; and constants alone follow IEEE 754 (docs/arithmetic.md).
+(0 · ∞ is not a number) takes 7 to 23 % more operations in the steps of the gallery. Whatever else is left out is exact, but for the sign of a zero
+in 0 + x; and constants alone follow IEEE 754 (docs/arithmetic.md).
 """
 
 from __future__ import annotations
@@ -82,7 +82,6 @@ def fold(name: str, lanes: list) -> Any:
 
 
 # All lanes constant.
-
 
 
 def compute(name: str, lanes: list, settings: dict) -> Any:
