@@ -22,6 +22,7 @@ from bismut.engines.xla import Xla
 from bismut.ensembles.observers.watcher import Setting, Watcher
 from bismut.flows import kernel
 from bismut.mechanics import State
+from bismut.programs import Refused, largest, trace
 
 log = logging.getLogger(__name__)
 
@@ -160,16 +161,10 @@ def _largest(task: Task) -> int:
     carry = jax.eval_shape(task.begin, task.example, t, task.numbers)
     word = jax.ShapeDtypeStruct((), np.uint32)
     dW = jax.eval_shape(task.draw, (word, word), (word, word), t, task.numbers)
-    jaxpr = jax.make_jaxpr(task.step)(carry, jax.ShapeDtypeStruct(dW.shape[1:], dW.dtype), t, t, task.numbers)
-    return max(_sizes(jaxpr.jaxpr), default=1)
-
-
-def _sizes(jaxpr):
-    for equation in jaxpr.eqns:
-        for inner in jax.tree.leaves(list(equation.params.values()), is_leaf=lambda x: hasattr(x, "eqns") or hasattr(x, "jaxpr")):
-            if hasattr(inner, "eqns") or hasattr(inner, "jaxpr"):
-                yield from _sizes(getattr(inner, "jaxpr", inner))
-        yield from (int(np.prod(v.aval.shape)) * v.aval.dtype.itemsize for v in equation.outvars if hasattr(v.aval, "shape"))
+    try:
+        return largest(trace(task.step, carry, jax.ShapeDtypeStruct(dW.shape[1:], dW.dtype), t, t, task.numbers).program)
+    except Refused:  # XLA may know more than we can read
+        return max(bytes_of(carry), 1)
 
 
 def bytes_of(tree) -> int:

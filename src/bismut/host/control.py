@@ -1,17 +1,17 @@
-"""Calls, loops and branches: (run, params, inputs) ↦ outputs, where `run` carries out the jaxprs they hold."""
+"""Calls, loops and branches: (run, params, inputs) ↦ outputs, where `run` carries out the programs they hold."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
-Run = Callable[[ClosedJaxpr, list], list]
+from bismut.programs import CALL, Program
+
+Run = Callable[[Program, list], list]
 
 
 def _call(run: Run, params: Any, inputs: list) -> list:
-    inner = next(params[name] for name in ("jaxpr", "call_jaxpr", "fun_jaxpr") if name in params)
-    return run(inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ()), inputs)
+    return run(params["jaxpr"], inputs)
 
 
 def _while(run: Run, params: Any, inputs: list) -> list:
@@ -43,27 +43,4 @@ def _cond(run: Run, params: Any, inputs: list) -> list:
     return run(branches[min(max(which, 0), len(branches) - 1)], inputs[1:])
 
 
-def _solve(run: Run, params: Any, inputs: list) -> list:
-    lengths = params["const_lengths"]
-    first = lengths.matvec + lengths.vecmat
-    return run(params["jaxprs"].solve, [*inputs[first : first + lengths.solve], *inputs[sum(lengths) :]])
-
-
-def on_processors(platforms: Any) -> int:
-    """Which of several forms of a function is the one for processors: one that names them, or the one for all others, None."""
-    return next((k for k, names in enumerate(platforms) if names is not None and "cpu" in names), platforms.index(None) if None in platforms else 0)
-
-
-def _platform(run: Run, params: Any, inputs: list) -> list:
-    return [np.int32(on_processors(params["platforms"]))]
-
-
-_CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "remat", "checkpoint", "remat2")
-RULES: dict[str, Callable] = {
-    **dict.fromkeys(_CALLS, _call),
-    **dict.fromkeys(("linear_solve", "custom_linear_solve"), _solve),
-    "platform_index": _platform,
-    "while": _while,
-    "scan": _scan,
-    "cond": _cond,
-}
+RULES: dict[str, Callable] = {CALL: _call, "while": _while, "scan": _scan, "cond": _cond}

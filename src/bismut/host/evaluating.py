@@ -1,22 +1,22 @@
 """A function evaluated once, here and now, without compiling.
 
 JAX compiles every operation when it meets it first, 20 ms each; a check that evaluates a function at one point would take a second, nearly all of it
-compiling. So the function is traced, and its jaxpr carried out in NumPy, equation by equation. What has no line in the tables is left to JAX.
+compiling. So the function is traced, and its program carried out in NumPy, equation by equation. What has no line in the tables is left to JAX.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from functools import wraps
 from typing import Any, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Literal
 
 from bismut.host import arrays, control, entries, keys
 from bismut.host.keys import KEY, understood, unwrapped, wrapped
+from bismut.programs import LOOPS, Literal, Program, Refused, Traced, bind, closed_over, expansion, trace
 from bismut.tracing import traced
 
 Given = list[np.ndarray]
@@ -30,7 +30,7 @@ def evaluate(function: Callable, *arguments: Any) -> Any:
 
 def repeated(function: Callable) -> Callable:
     """The function evaluated so, traced once for arguments of the same shapes: for those who ask a few times."""
-    known: dict[Any, tuple[ClosedJaxpr, Any]] = {}
+    known: dict[Any, Traced | None] = {}  # None where it cannot be read
 
     def call(*arguments: Any) -> Any:
         if traced(arguments):
@@ -38,16 +38,24 @@ def repeated(function: Callable) -> Callable:
         leaves, structure = jax.tree.flatten(arguments)
         key = structure, tuple(jax.typeof(leaf) for leaf in leaves)
         if key not in known:
-            closed, shapes = jax.make_jaxpr(function, return_shape=True)(*arguments)
-            if traced(closed.consts):
-                return function(*jax.tree.map(jnp.asarray, arguments))
-            known[key] = closed, jax.tree.structure(shapes)
-        closed, structure = known[key]
+            known[key] = _readable(function, arguments)
+        whole = known[key]
+        if whole is None:
+            return function(*jax.tree.map(jnp.asarray, arguments))
         with np.errstate(all="ignore"), jax.ensure_compile_time_eval():  # here and now, also where something else is being traced
-            found = _run(closed, [_known(leaf, aval.dtype) for leaf, aval in zip(leaves, closed.in_avals, strict=True)])
-            return jax.tree.unflatten(structure, _given(found))  # jnp.asarray would compile
+            found = _run(whole.program, [_known(leaf, aval.dtype) for leaf, aval in zip(leaves, whole.program.in_avals, strict=True)])
+            return jax.tree.unflatten(whole.structure, _given(found))  # jnp.asarray would compile
 
     return call
+
+
+def _readable(function: Callable, arguments: tuple) -> Traced | None:
+    """The function as a program; None where that has constants that JAX traces, or cannot be read."""
+    try:
+        found = trace(function, *arguments)
+    except Refused:
+        return None
+    return None if closed_over(found.program) else found
 
 
 def at_once(method: Method) -> Method:
@@ -70,15 +78,14 @@ def at_once(method: Method) -> Method:
     return cast(Method, call)
 
 
-def _run(closed: ClosedJaxpr, arguments: list) -> list:
-    jaxpr = closed.jaxpr
-    env: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_known, closed.consts), strict=True))
-    env.update(zip(jaxpr.invars, arguments, strict=True))
-    read = lambda v: np.asarray(v.val, cast(Any, v.aval).dtype) if isinstance(v, Literal) else env[v]
-    for equation in jaxpr.eqns:
+def _run(program: Program, arguments: list) -> list:
+    env: dict[Any, Any] = dict(zip(program.constvars, map(_known, program.consts), strict=True))
+    env.update(zip(program.invars, arguments, strict=True))
+    read = lambda v: np.asarray(v.val, v.aval.dtype) if isinstance(v, Literal) else env[v]
+    for equation in program.eqns:
         inputs = [read(v) for v in equation.invars]
         env.update(zip(equation.outvars, _outputs(equation, inputs), strict=True))
-    return [read(v) for v in jaxpr.outvars]
+    return [read(v) for v in program.outvars]
 
 
 def _known(value: Any, dtype: Any = None) -> Any:
@@ -108,19 +115,11 @@ def _outputs(equation, inputs: list) -> list:
         return control.RULES[name](_run, equation.params, inputs)
     if name in keys.RULES and any(understood(v.aval.dtype) for v in (*equation.invars, *equation.outvars)):
         return keys.RULES[name](equation, inputs)
-    if name in ("each", "pairs"):
-        shapes = tuple((np.shape(x), np.asarray(x).dtype) for x in inputs)
-        return _run(_expanded(equation.primitive, equation.params["jaxpr"], equation.params["layout"], shapes), inputs)
+    if name in LOOPS:
+        return _run(expansion(equation), inputs)
     return _by_jax(equation, inputs)
 
 
 def _by_jax(equation, inputs: list) -> list:
     inputs = [wrapped(x) if _is_key(x) else x for x in inputs]
-    found = equation.primitive.bind(*inputs, **equation.params)
-    return [_known(x) for x in (found if equation.primitive.multiple_results else [found])]
-
-
-@lru_cache(maxsize=64)
-def _expanded(primitive: Any, jaxpr: ClosedJaxpr, layout: Any, shapes: tuple) -> ClosedJaxpr:
-    """A loop over bodies or pairs as operations on arrays; in a loop over steps it is met again and again."""
-    return jax.make_jaxpr(lambda *x: primitive.impl(*x, jaxpr=jaxpr, layout=layout))(*(jax.ShapeDtypeStruct(*shape) for shape in shapes))
+    return [_known(x) for x in bind(equation, inputs)]

@@ -16,97 +16,19 @@ In the inner jaxpr the arguments come as (shared, at i, at j, of the item), the 
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.core import Tracer
 from jax.extend.core import ClosedJaxpr, Literal, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
-from jax.interpreters.partial_eval import dce_jaxpr
 
 from bismut.host import evaluate
+from bismut.programs.jaxprs import hoist
+from bismut.programs.layout import Bonds, Layout, Reach, split_at
 from bismut.repetition.tournament import each_pair
 
 each_p, pairs_p = Primitive("each"), Primitive("pairs")
-
-
-class Bonds:
-    """A fixed set of pairs: numbers i and j of bodies, arrays (n,). Equal sets are equal, so that they can stand in a jaxpr."""
-
-    def __init__(self, i, j):
-        self.i, self.j = np.asarray(i, np.int32), np.asarray(j, np.int32)
-        self._key = (self.i.tobytes(), self.j.tobytes())
-
-    def __eq__(self, other):
-        return isinstance(other, Bonds) and self._key == other._key
-
-    def __hash__(self):
-        return hash(self._key)
-
-    def __repr__(self):
-        return f"Bonds({len(self.i)})"
-
-
-class Reach(NamedTuple):
-    """Pairs that are farther apart than this contribute nothing, to values and derivatives alike: who knows near ones may leave the others out.
-
-    positions  which of the operands of bodies is where they are, (K, d)
-    cutoff     the distance
-    box        sides of the periodic box in which distances are those of nearest images, inf where it is open; () without one
-    """
-
-    positions: int
-    cutoff: float
-    box: tuple[float, ...] = ()
-
-
-class Layout(NamedTuple):
-    """How many operands and results of a loop are of which kind.
-
-    length   K, the number of bodies; for `each` the number of items
-    shared   operands that all items see
-    bodies   operands with one entry per body; for `each` none
-    totals   results that are summed over all items
-    sums     results that are summed for each body; for `each` none
-    bonds    which pairs: None for all pairs i < j, in the order of `pair_indices`
-    reach    which of them contribute nothing, if that is known
-    """
-
-    length: int
-    shared: int
-    bodies: int
-    totals: int
-    sums: int
-    bonds: Bonds | None
-    reach: Reach | None = None
-
-    def operands(self, flat: Sequence) -> tuple[list, list, list]:
-        """Operands by kind."""
-        return _split(flat, self.shared, self.bodies)
-
-    def arguments(self, flat: Sequence) -> tuple[list, list, list, list]:
-        """Arguments of the inner jaxpr by kind."""
-        return _split(flat, self.shared, self.bodies, self.bodies)
-
-    def spread(self, flat: Sequence) -> list:
-        """What holds for the operands, for the arguments of the inner jaxpr."""
-        shared, bodies, own = self.operands(flat)
-        return [*shared, *bodies, *bodies, *own]
-
-    def joined(self, flat: Sequence) -> list:
-        """What holds for the results of the inner jaxpr, for those of the loop: of the two sides of a pair the larger."""
-        totals, for_i, for_j, own = self.returns(flat)
-        return [*totals, *map(max, for_i, for_j), *own]
-
-    def results(self, flat: Sequence) -> tuple[list, list, list]:
-        return _split(flat, self.totals, self.sums)
-
-    def returns(self, flat: Sequence) -> tuple[list, list, list, list]:
-        """Results of the inner jaxpr by kind."""
-        return _split(flat, self.totals, self.sums, self.sums)
 
 
 Operands = Sequence[Sequence]  # shared, of bodies, of items
@@ -140,12 +62,12 @@ def loop(
     counts: list[int] = []
 
     def flat(*arguments):
-        returned = function(*_split(arguments, len(shared), len(bodies), len(bodies)))
+        returned = function(*split_at(arguments, len(shared), len(bodies), len(bodies)))
         counts[:] = map(len, returned)
         return [value for part in returned for value in part]
 
     closed = jax.make_jaxpr(flat)(*(kind for part in kinds for kind in part))
-    closed, hoisted = _hoist(closed)
+    closed, hoisted = hoist(closed)
     layout = Layout(length, len(hoisted) + len(shared), len(bodies), counts[0], counts[1], bonds, reach)
     marks = tuple(len(hoisted) + i for i, mark in enumerate(linear) if mark)
     # What an item only hands on does not go through the loop.
@@ -164,20 +86,6 @@ def _own(layout: Layout, closed: ClosedJaxpr) -> list[bool]:
     """Which results of the inner jaxpr belong to the item."""
     first = layout.totals + 2 * layout.sums
     return [i >= first for i in range(len(closed.jaxpr.outvars))]
-
-
-def _hoist(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list]:
-    """Traced constants of a jaxpr as its first arguments."""
-    traced = [isinstance(value, Tracer) for value in closed.consts]
-    jaxpr = closed.jaxpr
-    moved = [v for v, mark in zip(jaxpr.constvars, traced, strict=True) if mark]
-    kept = [v for v, mark in zip(jaxpr.constvars, traced, strict=True) if not mark]
-    # The names of arguments no longer fit, and nobody reads them.
-    new = jaxpr.replace(constvars=kept, invars=[*moved, *jaxpr.invars], debug_info=jaxpr.debug_info.with_unknown_names())
-    values = closed.consts
-    held = [value for value, mark in zip(values, traced, strict=True) if not mark]
-    new, _ = dce_jaxpr(new, [True] * len(new.outvars), instantiate=True)  # of a derivative the value itself is not wanted
-    return ClosedJaxpr(new, held), [value for value, mark in zip(values, traced, strict=True) if mark]
 
 
 def expanded(primitive: Primitive, *operands, jaxpr: ClosedJaxpr, layout: Layout, linear=()) -> list:
@@ -226,7 +134,7 @@ def _jvp(primitive: Primitive, primals, tangents, *, jaxpr: ClosedJaxpr, layout:
 
     def pushed(*parts):
         """Derivatives of one item, from its values and the rates of those that move."""
-        seen = [_split(part, len(part) - n)[:2] for part, n in zip(parts, (counts[0], counts[1], counts[1], counts[2]), strict=True)]
+        seen = [split_at(part, len(part) - n)[:2] for part, n in zip(parts, (counts[0], counts[1], counts[1], counts[2]), strict=True)]
         values = [value for known, _ in seen for value in known]
         rates = [rate for _, given in seen for rate in given]
         marks = layout.spread(moving)
@@ -261,7 +169,7 @@ def _transpose(primitive: Primitive, cotangents, *operands, jaxpr: ClosedJaxpr, 
 
     def pulled(*parts):
         counts = (len(felt[0]), len(felt[1]), len(felt[1]), len(felt[2]))
-        seen = [_split(part, len(part) - n)[:2] for part, n in zip(parts, counts, strict=True)]
+        seen = [split_at(part, len(part) - n)[:2] for part, n in zip(parts, counts, strict=True)]
         values, pulls = ([value for part in seen for value in part[side]] for side in (0, 1))
 
         def function(*moved):
@@ -298,12 +206,6 @@ def _batch(primitive: Primitive, operands, axes, *, jaxpr: ClosedJaxpr, layout: 
     reach = None if layout.reach is None or bodies[layout.reach.positions][2] else layout.reach  # of a batch some may be near and others not
     totals, sums, own = loop(primitive, function, layout.length, layout.bonds, given, marks, reach)
     return [*totals, *sums, *own], [*(0 for _ in totals), *(1 for _ in (*sums, *own))]
-
-
-def _split(flat: Sequence, *counts: int) -> Any:
-    """Consecutive parts of a list, the last one being the rest."""
-    bounds = np.cumsum([0, *counts])
-    return (*(list(flat[a:b]) for a, b in pairwise(bounds)), list(flat[bounds[-1] :]))
 
 
 for _primitive in (each_p, pairs_p):

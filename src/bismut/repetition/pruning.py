@@ -19,15 +19,9 @@ def pruned(used: list[bool], *given: Any):
     if not any(used):
         return [False] * len(equation.invars), None
     layout, closed = equation.params["layout"], equation.params["jaxpr"]
-    totals, sums, own = layout.results(used)
-    inside = [*totals, *sums, *sums, *own]
-    shared, at_i, at_j, items = layout.arguments(dce_jaxpr(closed.jaxpr, inside)[1])
-    bodies = [first or second for first, second in zip(at_i, at_j, strict=True)]
-    slim, _ = dce_jaxpr(closed.jaxpr, inside, instantiate=[*shared, *bodies, *bodies, *items])
-    reads, reach = [*shared, *bodies, *items], layout.reach
-    if reach is not None:
-        reach = reach._replace(positions=sum(bodies[: reach.positions])) if bodies[reach.positions] else None
-    new = layout._replace(shared=sum(shared), bodies=sum(bodies), totals=sum(totals), sums=sum(sums), reach=reach)
+    inside = layout.wanted(used)
+    reads, new = layout.pruned(used, dce_jaxpr(closed.jaxpr, inside)[1])
+    slim, _ = dce_jaxpr(closed.jaxpr, inside, instantiate=layout.spread(reads))
     linear = tuple(sum(reads[:i]) for i in equation.params["linear"] if reads[i])
     params = {"jaxpr": ClosedJaxpr(slim, closed.consts), "layout": new, "linear": linear}
     return reads, equation.replace(invars=list(compress(equation.invars, reads)), outvars=list(compress(equation.outvars, used)), params=params)

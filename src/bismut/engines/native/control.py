@@ -1,4 +1,4 @@
-"""Loops and branches of a jaxpr.
+"""Loops and branches of a program.
 
 Trajectories run side by side, so a loop goes on until the last of them has finished, and a branch is taken if one of them wants it; those that have
 finished, or want another branch, keep what they had. What a trajectory gets does not depend on its neighbours.
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Literal
 
 from bismut.engines.native.arithmetic import somewhere
 from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, fill, in_place, lanes, stored, throughout
@@ -18,7 +17,7 @@ from bismut.engines.native.frame import Scope, Variable
 from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, first_of, value_of
 from bismut.engines.native.places import spread
 from bismut.engines.native.walk import rule, run
-from bismut.host.control import on_processors
+from bismut.programs import reached
 
 SHORT = 5  # rounds up to which a loop over rows is written out
 
@@ -98,19 +97,6 @@ def _choose(scope: Scope, target: Stored, new: Array, where: Any) -> None:
         throughout(scope, target.shape, one)
 
 
-def differing(jaxpr, inputs: Sequence[bool]) -> list[bool]:
-    """Which outputs may differ between trajectories, from which inputs do."""
-    own = {v for v, mark in zip(jaxpr.invars, inputs, strict=True) if mark}
-    for equation in jaxpr.eqns:
-        marks = [not isinstance(v, Literal) and v in own for v in equation.invars]
-        if equation.primitive.name in ("jit", "pjit"):
-            after = differing(equation.params["jaxpr"].jaxpr, marks)
-            own.update(v for v, mark in zip(equation.outvars, after, strict=True) if mark)
-        elif any(marks):
-            own.update(equation.outvars)
-    return [not isinstance(v, Literal) and v in own for v in jaxpr.outvars]
-
-
 def _is_shared(inputs: Sequence[Array], scope: Scope) -> bool:
     return scope.hoists and all(array_level(x) == SHARED for x in inputs)
 
@@ -148,18 +134,18 @@ def _while(scope: Scope, equation, inputs):
     for_cond, for_body, start = [*map(_keep, inputs[:nc])], [*map(_keep, inputs[nc : nc + nb])], inputs[nc + nb :]
     own = [array_level(x) == OWN for x in start]
     while True:  # what a carry depends on may differ, so it may
-        after = differing(body.jaxpr, [*(array_level(x) == OWN for x in for_body), *own])
+        after = reached(body, [*(array_level(x) == OWN for x in for_body), *own])
         wider = [a or b for a, b in zip(own, after, strict=True)]
         if wider == own:
             break
         own = wider
-    wanted = cond.jaxpr.outvars[0].aval  # of many loops at once, an array: each item goes on as long as it wants
-    alike = not differing(cond.jaxpr, [*(array_level(x) == OWN for x in for_cond), *own])[0] and not wanted.shape
+    wanted = cond.outvars[0].aval  # of many loops at once, an array: each item goes on as long as it wants
+    alike = not reached(cond, [*(array_level(x) == OWN for x in for_cond), *own])[0] and not wanted.shape
     if not alike:
         own = [True] * len(own)
     held = [
         Held(scope, v.aval, v.aval.size > scope.small or isinstance(x, Field), OWN if mark else SAME, over=x)
-        for v, x, mark in zip(body.jaxpr.outvars, start, own, strict=True)
+        for v, x, mark in zip(body.outvars, start, own, strict=True)
     ]
     for h, x in zip(held, start, strict=True):
         h.set(scope, x)
@@ -203,7 +189,7 @@ def _scan(scope: Scope, equation, inputs):
         return _written_out(scope, equation, inputs)
     inputs = [_ready(scope, x) for x in inputs]
     shared, start, rows = inputs[:nc], inputs[nc : nc + nk], [stored(scope, x) if x.shape[0] else x for x in inputs[nc + nk :]]
-    held = [Held(scope, v.aval, v.aval.size > scope.small or isinstance(x, Field), OWN) for v, x in zip(body.jaxpr.outvars[:nk], start, strict=True)]
+    held = [Held(scope, v.aval, v.aval.size > scope.small or isinstance(x, Field), OWN) for v, x in zip(body.outvars[:nk], start, strict=True)]
     for h, x in zip(held, start, strict=True):
         h.set(scope, x)
     kept = [allocate(scope, v.aval.shape, v.aval.dtype, OWN) for v in equation.outvars[nk:]]
@@ -242,12 +228,6 @@ def row_of(scope: Scope, x: Field, k: Any) -> Array:
     return array_of([x.at(scope, (k, *index)) for index in np.ndindex(*shape)], shape)
 
 
-@rule("platform_index")
-def _platform(scope: Scope, equation, inputs):
-    """Where a function has a form for each kind of machine, as `jnp.diagonal` has: that for processors, or the one for all others."""
-    return [array_of([np.int32(on_processors(equation.params["platforms"]))], ())]
-
-
 @rule("cond")
 def _cond(scope: Scope, equation, inputs):
     branches, which = equation.params["branches"], entry(scope, inputs[0], ())
@@ -265,7 +245,7 @@ def _cond(scope: Scope, equation, inputs):
         wants = _wants(scope, which, k, last)
         with builder.if_then(first_of(scope.code, wants, 1) if alike else somewhere(scope.code, wants.value)):
             inner = scope.inside()
-            out = run(inner, _closed(branch), arguments)
+            out = run(inner, branch, arguments)
             # The first branch leaves nothing behind for others to keep, and an unset variable must not be read.
             replace(inner, held, out, None if alike else wants) if k else _begin(inner, held, out)
         if k == 0 and not alike:
@@ -288,7 +268,3 @@ def _wants(scope: Scope, which: Lane, k: int, last: int) -> Lane:
     if last == 0:
         return scope.lane("eq", [which, which])
     return scope.lane("le" if k == 0 else "ge" if k == last else "eq", [which, number])
-
-
-def _closed(jaxpr) -> ClosedJaxpr:
-    return jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, ())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 
 from bismut.engines.native.field import Array, Field, Formula, array_level, entry, lanes
 from bismut.engines.native.folding import ELEMENTWISE, SETTINGS
 from bismut.engines.native.frame import Scope
 from bismut.engines.native.lane import array_of
 from bismut.engines.native.walk import Refused, rule, run
+from bismut.programs import CALL
 
 
 def apply(scope: Scope, name: str, inputs: list[Array], settings: dict, dtype: Any) -> Array:
@@ -69,16 +69,6 @@ def _(scope, equation, inputs):
     return inputs
 
 
-@rule("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "remat", "checkpoint", "remat2")
+@rule(CALL)
 def _(scope, equation, inputs):
-    params = equation.params
-    inner = next(params[name] for name in ("jaxpr", "call_jaxpr", "fun_jaxpr") if name in params)
-    return run(scope, inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ()), inputs)
-
-
-@rule("linear_solve", "custom_linear_solve")
-def _(scope, equation, inputs):
-    lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
-    first = lengths.matvec + lengths.vecmat
-    constants, right = inputs[first : first + lengths.solve], inputs[sum(lengths) :]
-    return run(scope, jaxprs.solve, [*constants, *right])
+    return run(scope, equation.params["jaxpr"], inputs)

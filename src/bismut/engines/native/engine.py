@@ -12,18 +12,18 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jax.core import Tracer
 from llvmlite import ir
 
 from bismut.engines.engine import Batch, Course, Task, TooLong
 from bismut.engines.native import control, elementwise, indexing, linear, reducing, repeated, shaping  # noqa: F401  their rules are registered
 from bismut.engines.native.batches import PADDED, Columns, Lines, copy, room
 from bismut.engines.native.lists import Room, was_checked
-from bismut.engines.native.loops import crowded, operations, write_advance, write_begin, write_watch
+from bismut.engines.native.loops import crowded, write_advance, write_begin, write_watch
 from bismut.engines.native.neighbours import Facts
 from bismut.engines.native.target import Machine, check, fuses, processor
-from bismut.engines.native.tracing import Jaxprs, trace
-from bismut.engines.native.walk import Refused, unknown
+from bismut.engines.native.tracing import Programs, trace
+from bismut.engines.native.walk import unknown
+from bismut.programs import Refused, closed_over, operations
 
 WIDTHS = {"float64": 16, "float32": 32}  # trajectories side by side: two wide registers, which hide each other's waiting
 LONG_CODE = 6_500_000  # characters: up to here LLVM takes 8 s at the most, with 9 million it took 41, with 12 million 77
@@ -85,31 +85,34 @@ class Written(NamedTuple):
 
     text: str
     needs: dict[str, tuple[int, int, list[Facts]]]
-    jaxprs: Jaxprs
+    programs: Programs
     width: int
     across: bool
     operations: int
 
 
 def write(task: Task, width: int, longest: int | None = None) -> Written | str:
-    jaxprs = trace(task)
-    length = operations(jaxprs.step.jaxpr.jaxpr)
+    try:
+        programs = trace(task)
+    except Refused as reason:
+        return f"there is no machine code for {reason}"
+    length = operations(programs.step.program)
     if longest is not None and length > longest:
         return TooLong(f"its step has {length} operations, more than {longest}")
-    closed = [jaxprs.begin, jaxprs.step, jaxprs.draw, *(part for pair in jaxprs.watches for part in pair)]
-    missing = sorted(set().union(*(unknown(part.jaxpr) for part in closed)))
+    closed = [programs.begin, programs.step, programs.draw, *(part for pair in programs.watches for part in pair)]
+    missing = sorted(set().union(*(unknown(part.program) for part in closed)))
     if missing:
         return f"there is no machine code for {', '.join(missing)}"
-    if any(isinstance(value, Tracer) for part in closed for value in part.jaxpr.consts):
+    if any(closed_over(part.program) for part in closed):
         return "a function closes over a number that JAX traces"
-    across = crowded(jaxprs.step.jaxpr.jaxpr)
+    across = crowded(programs.step.program)
     width = OVER_BODIES[np.dtype(task.dtype).name] if across else width
     module, common = ir.Module(), (width, fuses(), np.dtype(task.dtype), across)
     try:
         frames = [
-            write_begin(module, jaxprs, *common),
-            write_watch(module, jaxprs, *common),
-            write_advance(module, jaxprs, task.per, *common),
+            write_begin(module, programs, *common),
+            write_watch(module, programs, *common),
+            write_advance(module, programs, task.per, *common),
         ]
         text = str(module)
         check(text)
@@ -118,7 +121,7 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
     except Exception as problem:  # whatever it is, XLA can be asked instead
         return f"its machine code could not be written ({type(problem).__name__}: {problem})"
     needs = {frame.function.name: (frame.size, frame.entries, [near.facts for near in frame.lists.values()]) for frame in frames}
-    return Written(text, needs, jaxprs, width, across, length + operations(jaxprs.draw.jaxpr.jaxpr) // task.per)
+    return Written(text, needs, programs, width, across, length + operations(programs.draw.program) // task.per)
 
 
 class Shared(NamedTuple):
@@ -134,12 +137,12 @@ class NativeProgram:
     """Functions of the machine, and how they are called."""
 
     def __init__(self, task: Task, written: Written):
-        self.jaxprs, self.dtype, self.batches = written.jaxprs, np.dtype(task.dtype), (Lines if written.across else Columns)(written.width)
+        self.programs, self.dtype, self.batches = written.programs, np.dtype(task.dtype), (Lines if written.across else Columns)(written.width)
         machine = Machine(written.text)
         self._functions = {name: (machine.function(name, ctypes.c_void_p), *needs) for name, needs in written.needs.items()}
         self._rooms = {name: [Room(facts) for facts in lists] for name, (_, _, lists) in written.needs.items()}
         self._unchecked = True  # a list of neighbours is checked once after a beginning
-        self._state_tree = jax.tree.structure(task.state(self.jaxprs.begin.structure.unflatten(self.jaxprs.carry)))
+        self._state_tree = jax.tree.structure(task.state(self.programs.begin.structure.unflatten(self.programs.carry)))
         self._shared = Shared(None, None, [], [])
 
     # Calls.
@@ -165,7 +168,7 @@ class NativeProgram:
 
     def _known(self, course: Course, numbers: Any) -> Shared:
         leaves = jax.tree.leaves(numbers)
-        plain = [np.ascontiguousarray(np.asarray(leaf), aval.dtype) for leaf, aval in zip(leaves, self.jaxprs.numbers, strict=True)]
+        plain = [np.ascontiguousarray(np.asarray(leaf), aval.dtype) for leaf, aval in zip(leaves, self.programs.numbers, strict=True)]
         arrays = [np.array([course.h], self.dtype), np.array([course.t0], self.dtype), *plain]
         return Shared(course, numbers, arrays, [_entry(x) for x in arrays])
 
@@ -176,15 +179,15 @@ class NativeProgram:
 
     def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
         n, self._unchecked = self.batches.places(len(trajectories)), True
-        given = [self.batches.filled(np.asarray(leaf), aval, n) for leaf, aval in zip(jax.tree.leaves(states), self.jaxprs.state, strict=True)]
-        carry = self.batches.empty(self.jaxprs.carry, n)
+        given = [self.batches.filled(np.asarray(leaf), aval, n) for leaf, aval in zip(jax.tree.leaves(states), self.programs.state, strict=True)]
+        carry = self.batches.empty(self.programs.carry, n)
         while not self._call("begin", course, numbers, n, step, *given, *carry):
             pass
         return Batch(np.asarray(trajectories, np.uint64), step, np.full(len(trajectories), -1, np.int64), carry)
 
     def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
         n = self.batches.places(len(batch.trajectories))
-        memory = [self.batches.memory(first.shapes, n) for first, _ in self.jaxprs.watches]
+        memory = [self.batches.memory(first.shapes, n) for first, _ in self.programs.watches]
         while any(memory) and not self._call("watch", course, numbers, n, batch.step, *batch.carry, *(c for part in memory for c in part)):
             pass
         return batch._replace(memory=memory)
@@ -205,7 +208,7 @@ class NativeProgram:
         carry = [copy(c) for c in batch.carry]
         failed = _filled(batch.failed, n)
         rows, entries = [], []
-        for i, ((begin, look), each) in enumerate(zip(self.jaxprs.watches, every, strict=True)):
+        for i, ((begin, look), each) in enumerate(zip(self.programs.watches, every, strict=True)):
             now = lead and first[i]
             left = 0 if now else each - passed % each if each else -1
             looks = int(now) + (after // each - passed // each if each else 0)
@@ -225,18 +228,18 @@ class NativeProgram:
         return new, [self._rows(i, seen, count) for i, seen in enumerate(rows)]
 
     def _rows(self, which: int, seen: list, count: int) -> Any:
-        first, look = self.jaxprs.watches[which]
+        first, look = self.programs.watches[which]
         avals = look.shapes[len(first.shapes) :]
         leaves = [self.batches.shaped(x, aval, count) for x, aval in zip(seen, avals, strict=True)]
         whole = look.structure.unflatten([*[None] * len(first.shapes), *leaves])
         return whole[1]
 
     def states(self, batch: Batch) -> Any:
-        leaves = [self.batches.shaped(batch.carry[i], self.jaxprs.carry[i], len(batch.trajectories)) for i in self.jaxprs.where]
+        leaves = [self.batches.shaped(batch.carry[i], self.programs.carry[i], len(batch.trajectories)) for i in self.programs.where]
         return self._state_tree.unflatten(leaves)
 
     def memory(self, batch: Batch, which: int) -> Any:
-        first, _ = self.jaxprs.watches[which]
+        first, _ = self.programs.watches[which]
         leaves = [self.batches.recalled(x, aval, len(batch.trajectories)) for x, aval in zip(batch.memory[which], first.shapes, strict=True)]
         return first.structure.unflatten(leaves)
 

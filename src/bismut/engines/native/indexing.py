@@ -12,7 +12,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr
 from jax.lax import GatherScatterMode
 from llvmlite import ir
 
@@ -23,6 +22,7 @@ from bismut.engines.native.places import LONG, Scattered
 from bismut.engines.native.shaping import cut, reshaped
 from bismut.engines.native.walk import rule, run
 from bismut.host.gathering import nothing
+from bismut.programs import Program
 
 OFFERED = 16  # entries up to which all are offered
 
@@ -249,12 +249,9 @@ def _copied(scope: Scope, x: Array, aval) -> Stored:
     return whole
 
 
-def _applied(equation) -> ClosedJaxpr | None:
+def _applied(equation) -> Program | None:
     """The function that `at[...].apply` puts in place of what is there; other operations are known by their names."""
-    inner = equation.params.get("update_jaxpr") if equation.primitive.name == "scatter" else None
-    if inner is None:
-        return None
-    return inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, equation.params["update_consts"])
+    return equation.params.get("update_jaxpr") if equation.primitive.name == "scatter" else None
 
 
 _COMBINE = {"scatter": None, "scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max"}

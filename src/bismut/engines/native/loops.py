@@ -15,14 +15,15 @@ import numpy as np
 from llvmlite import ir
 
 from bismut.engines.native.columns import Column, Line
-from bismut.engines.native.control import Held, differing, replace, row_of
+from bismut.engines.native.control import Held, replace, row_of
 from bismut.engines.native.field import Array, Stored, allocate, entry, everywhere, fill, in_place, lanes, throughout
 from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, Frame, Scope, Variable
 from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant
 from bismut.engines.native.nearby import MANY, near_enough
 from bismut.engines.native.places import LONG, times
-from bismut.engines.native.tracing import Jaxprs
+from bismut.engines.native.tracing import Programs
 from bismut.engines.native.walk import FEW, run
+from bismut.programs import LOOPS, Program, equations, operations, reached
 
 LARGEST = 40_000  # scalar operations up to which a step without loops over bodies is written out
 
@@ -30,16 +31,16 @@ LARGEST = 40_000  # scalar operations up to which a step without loops over bodi
 class Batchwise:
     """What the functions of a program have in common: the table, the numbers, the loop over groups."""
 
-    def __init__(self, module: ir.Module, name: str, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any, across: bool):
+    def __init__(self, module: ir.Module, name: str, programs: Programs, width: int, fused: bool, dtype: Any, across: bool):
         self.frame = frame = Frame(module, name, width, fused, across)
-        self.jaxprs, self.dtype = jaxprs, np.dtype(dtype)
-        short = all(written_out(part.jaxpr.jaxpr) for part in (jaxprs.begin, jaxprs.step))
+        self.programs, self.dtype = programs, np.dtype(dtype)
+        short = all(written_out(part.program) for part in (programs.begin, programs.step))
         self.scope = Scope(frame, frame.late, IN_REGISTERS if short else IN_LOOPS)
         self.groups, self.width = frame.entry(), frame.entry()
         self.h_address, self.t0_address = frame.pointer(), frame.pointer()
         scalar = lambda base: Stored(base, (), dtype, SHARED, plain=True).at(self.scope, ())
         self.h, self.t0 = scalar(self.h_address), scalar(self.t0_address)
-        self.numbers = [self._number(aval) for aval in jaxprs.numbers]
+        self.numbers = [self._number(aval) for aval in programs.numbers]
 
     def _number(self, aval) -> Array:
         whole = Stored(self.frame.pointer(), aval.shape, aval.dtype, SHARED, plain=True)
@@ -81,65 +82,42 @@ class Batchwise:
         return Held(scope, aval, self.large(aval), OWN)
 
 
-def written_out(jaxpr) -> bool:
+def written_out(program: Program) -> bool:
     """Whether all arrays are written out: there are no loops over bodies, and not too many operations."""
-    return not any(e.primitive.name in ("each", "pairs") for e in equations(jaxpr)) and operations(jaxpr) <= LARGEST
+    return not any(e.primitive.name in LOOPS for e in equations(program)) and operations(program) <= LARGEST
 
 
-def crowded(jaxpr) -> bool:
+def crowded(program: Program) -> bool:
     """Whether lanes are bodies: many of them meet, and only near ones. This is a matter of the system alone."""
-    met = [e for e in equations(jaxpr) if e.primitive.name == "pairs" and e.params["layout"].bonds is None and e.params["layout"].length >= MANY]
+    met = [e for e in equations(program) if e.primitive.name == "pairs" and e.params["layout"].bonds is None and e.params["layout"].length >= MANY]
     return bool(met) and all(map(near_enough, met))
 
 
-def equations(jaxpr):
-    """All equations, those inside others too."""
-    for equation in jaxpr.eqns:
-        yield equation
-        for value in equation.params.values():
-            for inner in value if isinstance(value, tuple | list) else (value,):
-                nested = getattr(inner, "jaxpr", inner)
-                if hasattr(nested, "eqns"):
-                    yield from equations(nested)
-
-
-def operations(jaxpr) -> int:
-    """The number of scalar operations a jaxpr stands for, a loop counted once."""
-    total = 0
-    for equation in equations(jaxpr):
-        size = sum(getattr(v.aval, "size", 1) for v in equation.outvars)
-        if equation.primitive.name == "dot_general":
-            (left, _), _ = equation.params["dimension_numbers"]
-            size *= int(np.prod([equation.invars[0].aval.shape[k] for k in left]))
-        total += size
-    return total
-
-
-def write_begin(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
+def write_begin(module: ir.Module, programs: Programs, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
     """begin: states ↦ carries."""
-    f = Batchwise(module, "begin", jaxprs, width, fused, dtype, across)
+    f = Batchwise(module, "begin", programs, width, fused, dtype, across)
     step = f.frame.entry()
-    states, carries = f.columns(jaxprs.state), f.columns(jaxprs.carry)
+    states, carries = f.columns(programs.state), f.columns(programs.carry)
     with f.scope.loop(f.groups) as (scope, g):
         f.at_group(scope, [*states, *carries], g)
-        out = run(scope, jaxprs.begin.jaxpr, [*(f.read(scope, c) for c in states), f.time(scope, step), *f.numbers])
+        out = run(scope, programs.begin.program, [*(f.read(scope, c) for c in states), f.time(scope, step), *f.numbers])
         for column, x in zip(carries, out, strict=True):
             fill(scope, column, x)
     f.frame.close()
     return f.frame
 
 
-def write_watch(module: ir.Module, jaxprs: Jaxprs, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
+def write_watch(module: ir.Module, programs: Programs, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
     """watch: carries ↦ memories of all watches, as they begin."""
-    f = Batchwise(module, "watch", jaxprs, width, fused, dtype, across)
+    f = Batchwise(module, "watch", programs, width, fused, dtype, across)
     step = f.frame.entry()
-    carries = f.columns(jaxprs.carry)
-    memories = [f.memory(first.shapes) for first, _ in jaxprs.watches]
+    carries = f.columns(programs.carry)
+    memories = [f.memory(first.shapes) for first, _ in programs.watches]
     with f.scope.loop(f.groups) as (scope, g):
         f.at_group(scope, carries, g)
-        state, t = [f.read(scope, carries[k]) for k in jaxprs.where], f.time(scope, step)
-        for (first, _), memory in zip(jaxprs.watches, memories, strict=True):
-            for place, x in zip(f.remembered(scope, memory, g), run(scope, first.jaxpr, [*state, t, *f.numbers]), strict=True):
+        state, t = [f.read(scope, carries[k]) for k in programs.where], f.time(scope, step)
+        for (first, _), memory in zip(programs.watches, memories, strict=True):
+            for place, x in zip(f.remembered(scope, memory, g), run(scope, first.program, [*state, t, *f.numbers]), strict=True):
                 fill(scope, place, x)
     f.frame.close()
     return f.frame
@@ -152,7 +130,7 @@ class Watching:
         self.look, self.split = look, len(first.shapes)
         self.every, self.due = f.frame.entry(), f.frame.entry()
         self.memory, self.rows = f.memory(first.shapes), f.columns(look.shapes[self.split :])
-        self.own = own_memory(first.jaxpr.jaxpr, look.jaxpr.jaxpr, len(f.jaxprs.state))
+        self.own = own_memory(first.program, look.program, len(f.programs.state))
         self.left, self.row = f.frame.slot(LONG), f.frame.slot(LONG)
         self.held: list[Held] = []
 
@@ -170,7 +148,7 @@ class Watching:
         b.store(b.sub(b.load(self.left), steps), self.left)
         with b.if_then(b.icmp_signed("==", b.load(self.left), LONG(0))):
             inner, row = scope.inside(), b.load(self.row)
-            out = run(inner, self.look.jaxpr, [*(h.lend(inner) for h in self.held), *state, t, *f.numbers])
+            out = run(inner, self.look.program, [*(h.lend(inner) for h in self.held), *state, t, *f.numbers])
             for column, x in zip(self.rows, out[self.split :], strict=True):
                 throughout(inner, column.shape, lambda at, i, column=column, x=x: column.put(at, i, entry(at, x, i), row))
             replace(inner, self.held, out[: self.split])
@@ -186,27 +164,27 @@ class Watching:
 def own_memory(first, look, state: int) -> list[bool]:
     """Which leaves of a memory differ between trajectories: a number of looks does not."""
     rest = [False] * (len(first.invars) - state)
-    own = differing(first, [True] * state + rest)
+    own = reached(first, [True] * state + rest)
     while True:
-        after = differing(look, [*own, *[True] * state, *rest])[: len(own)]
+        after = reached(look, [*own, *[True] * state, *rest])[: len(own)]
         wider = [a or b for a, b in zip(own, after, strict=True)]
         if wider == own:
             return own
         own = wider
 
 
-def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
+def write_advance(module: ir.Module, programs: Programs, per: int, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
     """advance: carries, memories and failures, in place; rows. `lead` ticks, one or none, come before the others and are without steps."""
-    f = Batchwise(module, "advance", jaxprs, width, fused, dtype, across)
+    f = Batchwise(module, "advance", programs, width, fused, dtype, across)
     frame = f.frame
     step, lead, ticks, stride, phase = (frame.entry() for _ in range(5))
     numbers, failed = f.column(_Scalar(np.uint64)), f.column(_Scalar(np.int64))
-    carries = f.columns(jaxprs.carry)
-    watches = [Watching(f, first, look) for first, look in jaxprs.watches]
+    carries = f.columns(programs.carry)
+    watches = [Watching(f, first, look) for first, look in programs.watches]
     k_slot, fresh = frame.slot(LONG), frame.slot(ir.IntType(1))
     lost = Variable(frame, np.int64)
-    held = [f.hold(f.scope, aval) for aval in jaxprs.carry]
-    buffer = allocate(f.scope, (per, jaxprs.channels), f.dtype, OWN)
+    held = [f.hold(f.scope, aval) for aval in programs.carry]
+    buffer = allocate(f.scope, (per, programs.channels), f.dtype, OWN)
     columns = [numbers, failed, *carries, *(c for w in watches for c in w.rows)]
     with f.scope.loop(f.groups) as (scope, g):
         f.at_group(scope, columns, g)
@@ -223,12 +201,12 @@ def write_advance(module: ir.Module, jaxprs: Jaxprs, per: int, width: int, fused
             with tick.loop(steps) as (inner, _):
                 k = inner.builder.load(k_slot)
                 dW = _drawn(f, inner, buffer, words, k, phase, per, fresh)
-                new = run(inner, jaxprs.step.jaxpr, [*(h.get(inner) for h in held), dW, array_of([f.h], ()), f.time(inner, k), *f.numbers])
+                new = run(inner, programs.step.program, [*(h.get(inner) for h in held), dW, array_of([f.h], ()), f.time(inner, k), *f.numbers])
                 replace(inner, held, new)
-                _note_failure(inner, [held[i] for i in jaxprs.where], lost, k)
+                _note_failure(inner, [held[i] for i in programs.where], lost, k)
                 inner.builder.store(inner.builder.add(k, LONG(1)), k_slot)
             if watches:
-                state = [held[i].get(tick) for i in jaxprs.where]
+                state = [held[i].get(tick) for i in programs.where]
                 t = f.time(tick, tick.builder.load(k_slot))
                 for w in watches:
                     w.tick(f, tick, steps, state, t)
@@ -259,7 +237,7 @@ def _counter(scope: Scope, number: Lane) -> list[np.ndarray]:
 
 def _drawn(f: Batchwise, scope: Scope, buffer: Stored, words: list, k: Any, phase: Any, per: int, fresh: Any) -> Array:
     """ΔW of step k. A draw serves `per` steps: it is made at the first of them, and where a call begins."""
-    channels = f.jaxprs.channels
+    channels = f.programs.channels
     if not channels:
         return np.empty((0,), object)
     b = scope.builder
@@ -267,7 +245,7 @@ def _drawn(f: Batchwise, scope: Scope, buffer: Stored, words: list, k: Any, phas
     with b.if_then(b.or_(b.icmp_signed("==", place, LONG(0)), b.load(fresh))):
         inner = scope.inside()
         counter = _counter(inner, inner.splat(k, np.uint64))
-        drawn = run(inner, f.jaxprs.draw.jaxpr, [*words, *counter, array_of([f.h], ()), *f.numbers])[0]
+        drawn = run(inner, f.programs.draw.program, [*words, *counter, array_of([f.h], ()), *f.numbers])[0]
         fill(inner, buffer, drawn)
         b.store(ir.IntType(1)(0), fresh)
     part = buffer.part(scope, place)

@@ -1,4 +1,4 @@
-"""The functions of a task as jaxprs, traced once."""
+"""The functions of a task as programs, traced once."""
 
 from __future__ import annotations
 
@@ -7,21 +7,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr
-from jax.interpreters.partial_eval import dce_jaxpr
 
+from bismut import programs
 from bismut.engines.engine import Task
+from bismut.programs import Traced
 
 
-class Traced(NamedTuple):
-    """A function with flat lists in and out, and the structure of its result."""
-
-    jaxpr: ClosedJaxpr
-    structure: Any
-    shapes: list  # of the results
-
-
-class Jaxprs(NamedTuple):
+class Programs(NamedTuple):
     """All functions of a task."""
 
     begin: Traced
@@ -39,29 +31,23 @@ def shapes(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), tree)
 
 
-def _traced(function, *arguments) -> Traced:
-    closed, out = jax.make_jaxpr(function, return_shape=True)(*arguments)
-    leaves, structure = jax.tree.flatten(out)
-    # Of a derivative the value itself is often not wanted, and a loop over pairs that nobody reads is no small thing.
-    needed, _ = dce_jaxpr(closed.jaxpr, [True] * len(leaves), instantiate=True)
-    return Traced(ClosedJaxpr(needed, closed.consts), structure, leaves)
-
-
-def trace(task: Task) -> Jaxprs:
+def trace(task: Task) -> Programs:
     state, numbers = shapes(task.example), shapes(task.numbers)
     real = jax.ShapeDtypeStruct((), task.dtype)
     word = jax.ShapeDtypeStruct((), np.uint32)
-    begin = _traced(task.begin, state, real, numbers)
+    begin = programs.trace(task.begin, state, real, numbers)
     carry = begin.structure.unflatten(begin.shapes)
-    draw = _traced(task.draw, (word, word), (word, word), real, numbers)
+    draw = programs.trace(task.draw, (word, word), (word, word), real, numbers)
     channels = draw.shapes[0].shape[1]
-    step = _traced(task.step, carry, jax.ShapeDtypeStruct((channels,), task.dtype), real, real, numbers)
+    step = programs.trace(task.step, carry, jax.ShapeDtypeStruct((channels,), task.dtype), real, real, numbers)
     if [(s.shape, s.dtype) for s in step.shapes] != [(s.shape, s.dtype) for s in begin.shapes] or step.structure != begin.structure:
         raise TypeError(f"A step must return a carry like the one it was given, {begin.shapes}, got {step.shapes}.")
     watches = []
     for watch in task.watches:
-        first = _traced(watch.begin, state, real, numbers)
-        look = _traced(lambda memory, *rest, watch=watch: watch.look(memory, *rest), first.structure.unflatten(first.shapes), state, real, numbers)
+        first = programs.trace(watch.begin, state, real, numbers)
+        look = programs.trace(
+            lambda memory, *rest, watch=watch: watch.look(memory, *rest), first.structure.unflatten(first.shapes), state, real, numbers
+        )
         watches.append((first, look))
     where = jax.tree.leaves(task.state(begin.structure.unflatten(range(len(begin.shapes)))))
-    return Jaxprs(begin, step, draw, watches, jax.tree.leaves(state), begin.shapes, jax.tree.leaves(numbers), where, channels)
+    return Programs(begin, step, draw, watches, jax.tree.leaves(state), begin.shapes, jax.tree.leaves(numbers), where, channels)

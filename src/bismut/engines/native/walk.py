@@ -1,4 +1,4 @@
-"""A walk through a jaxpr that writes code.
+"""A walk through a program that writes code.
 
 Every primitive has a rule, a function (scope, equation, inputs) ↦ outputs, where arrays are NumPy arrays of lanes or `Field`s. Rules are found by
 the primitive's name; the files beside this one hold them.
@@ -11,20 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Literal
 
 from bismut.engines.native.code import has_vectors
 from bismut.engines.native.field import Array, Field, Formula, Stored, lanes, reads, stored
 from bismut.engines.native.frame import IN_LOOPS, Scope
 from bismut.engines.native.lane import constants
+from bismut.programs import CALL, Literal, Program, Refused
 
 FEW = 4  # entries up to which an array always is a few lanes
 WRITING = frozenset({"dynamic_update_slice", "while"})  # whose rules may write over what they are given
-OVERWRITING = WRITING | {"jit", "pjit", "closed_call"}  # and those that hand it on
-
-
-class Refused(Exception):
-    """Something that this engine has no code for, in words."""
+OVERWRITING = WRITING | {CALL}  # and those that hand it on
 
 
 Rule = Callable[[Scope, Any, list], list]
@@ -46,13 +42,12 @@ def known(value: Any) -> Array:
     return constants(value)
 
 
-def run(scope: Scope, closed: ClosedJaxpr, inputs: list[Array]) -> list[Array]:
-    """The outputs of a jaxpr."""
-    jaxpr = closed.jaxpr
-    uses = Counter(v for equation in jaxpr.eqns for v in equation.invars if not isinstance(v, Literal))
-    uses.update(v for v in jaxpr.outvars if not isinstance(v, Literal))
-    env: dict[Any, Array] = dict(zip(jaxpr.constvars, map(known, closed.consts), strict=True))
-    env.update(zip(jaxpr.invars, inputs, strict=True))
+def run(scope: Scope, program: Program, inputs: list[Array]) -> list[Array]:
+    """The outputs of a program."""
+    uses = Counter(v for equation in program.eqns for v in equation.invars if not isinstance(v, Literal))
+    uses.update(v for v in program.outvars if not isinstance(v, Literal))
+    env: dict[Any, Array] = dict(zip(program.constvars, map(known, program.consts), strict=True))
+    env.update(zip(program.invars, inputs, strict=True))
     left = dict(uses)
 
     def read(v: Any) -> Array:
@@ -73,7 +68,7 @@ def run(scope: Scope, closed: ClosedJaxpr, inputs: list[Array]) -> list[Array]:
                 inputs[i] = x if last else x.kept()
         return inputs
 
-    for equation in jaxpr.eqns:
+    for equation in program.eqns:
         inputs = given(equation)
         outputs = _outputs(scope, equation, inputs)
         for v, output in zip(equation.outvars, outputs, strict=True):
@@ -86,7 +81,7 @@ def run(scope: Scope, closed: ClosedJaxpr, inputs: list[Array]) -> list[Array]:
                 left[v] -= 1
                 if not left[v]:
                     env.pop(v, None)  # its room in the workspace can be used again
-    return [read(v) for v in jaxpr.outvars]
+    return [read(v) for v in program.outvars]
 
 
 def _outputs(scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
@@ -120,19 +115,15 @@ def _settled(scope: Scope, output: Array, uses: int) -> Array:
     return stored(scope, output) if uses > 1 else output
 
 
-def unknown(closed: ClosedJaxpr) -> set[str]:
+def unknown(program: Program) -> set[str]:
     """Primitives without a rule, and kinds of numbers without a vector."""
-    missing = {f"{v.aval.dtype} numbers" for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars) if not has_vectors(v.aval.dtype)}
-    for equation in closed.jaxpr.eqns:
+    missing = {f"{v.aval.dtype} numbers" for v in (*program.constvars, *program.invars) if not has_vectors(v.aval.dtype)}
+    for equation in program.eqns:
         name = equation.primitive.name
         if name not in RULES:
             missing.add(name)
         else:
             missing |= {f"{name} of {v.aval.dtype} numbers" for v in equation.outvars if not has_vectors(v.aval.dtype)}
-        for value in equation.params.values():
-            for inner in value if isinstance(value, tuple | list) else (value,):
-                if isinstance(inner, ClosedJaxpr):
-                    missing |= unknown(inner)
-                elif hasattr(inner, "eqns"):
-                    missing |= unknown(ClosedJaxpr(inner, ()))
+        for inner in equation.programs:
+            missing |= unknown(inner)
     return missing

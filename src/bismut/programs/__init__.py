@@ -1,0 +1,31 @@
+"""Functions as programs of ours: what JAX traces is read once, by one file (`jaxprs`), and everyone else reads what that gives."""
+
+from bismut.programs.jaxprs import Traced, bind, closed_over, expansion, separated, trace
+from bismut.programs.layout import Bonds, Layout, Reach
+from bismut.programs.program import CALL, LOOPS, Aval, Equation, Literal, Program, Refused
+from bismut.programs.pruning import pruned
+from bismut.programs.structure import equations, largest, operations, reached
+
+__all__ = [
+    "CALL",
+    "LOOPS",
+    "Aval",
+    "Bonds",
+    "Equation",
+    "Layout",
+    "Literal",
+    "Program",
+    "Reach",
+    "Refused",
+    "Traced",
+    "bind",
+    "closed_over",
+    "equations",
+    "expansion",
+    "largest",
+    "operations",
+    "pruned",
+    "reached",
+    "separated",
+    "trace",
+]

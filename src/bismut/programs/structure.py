@@ -1,0 +1,54 @@
+"""Questions about a program: what it consists of, what it costs, what reaches what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from bismut.programs.program import CALL, Equation, Literal, Program
+
+Through = Callable[[Equation, list[bool]], list[bool]]
+
+
+def equations(program: Program) -> Iterator[Equation]:
+    """All equations, those inside others too."""
+    for equation in program.eqns:
+        yield equation
+        for inner in equation.programs:
+            yield from equations(inner)
+
+
+def operations(program: Program) -> int:
+    """The number of scalar operations a program stands for, a loop counted once."""
+    total = 0
+    for equation in equations(program):
+        size = sum(v.aval.size for v in equation.outvars)
+        if equation.primitive.name == "dot_general":
+            (left, _), _ = equation.params["dimension_numbers"]
+            size *= int(np.prod([equation.invars[0].aval.shape[k] for k in left]))
+        total += size
+    return total
+
+
+def largest(program: Program) -> int:
+    """The bytes of the largest array that an equation gives."""
+    return max((v.aval.size * v.aval.dtype.itemsize for equation in equations(program) for v in equation.outvars), default=1)
+
+
+def reached(program: Program, inputs: Sequence[bool], through: Through | None = None) -> list[bool]:
+    """Which outputs the marked inputs reach. `through` says it for an equation and its marked inputs; by default all outputs, of a call those that
+    are reached in it."""
+    marked = {v for v, mark in zip(program.invars, inputs, strict=True) if mark}
+    for equation in program.eqns:
+        marks = [not isinstance(v, Literal) and v in marked for v in equation.invars]
+        if not any(marks):
+            continue
+        if through is not None:
+            after = through(equation, marks)
+        elif equation.primitive.name == CALL:
+            after = reached(equation.params["jaxpr"], marks)
+        else:
+            after = [True] * len(equation.outvars)
+        marked.update(v for v, mark in zip(equation.outvars, after, strict=True) if mark)
+    return [not isinstance(v, Literal) and v in marked for v in program.outvars]
