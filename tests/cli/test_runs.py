@@ -270,3 +270,11 @@ def test_a_model_is_read_as_it_is_written_now(tmp_path):
         steps.append(from_file(f"{model}:system").entry.step)
     assert steps == [0.01, 0.02]
     assert list(tmp_path.iterdir()) == [model]
+
+
+def test_a_run_without_a_bath_keeps_books(bismut, tmp_path):
+    """The work of noise is that of the energy, less what the integrator misses: heat is 0, and nothing asks for a bath."""
+    found = bismut(
+        "run", "oscillator", "--steps", "20", "--trajectories", "2", "--observe", "heat,work,integrator_error", "--out", str(tmp_path / "run")
+    )
+    assert found.exit_code == 0, found.stderr

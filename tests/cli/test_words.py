@@ -93,7 +93,6 @@ def test_an_unknown_word_ends_with_2_and_suggests_the_nearest(bismut, words, hin
         (("run", "oscillator", "--friction", "1"), "bath.temperature: missing"),
         (("run", "oscillator", "--temperature", "1", "--friction", "1", "--rate", "1"), "one of friction and rate"),
         (("run", "oscillator", "--temperature", "1", "--friction", "x"), "--friction expects"),
-        (("run", "oscillator", "--observe", "heat"), "kept by a bath"),
         (("run", "oscillator", "--observe", "a={of=3"), "a table as in a run file"),
         (("run", "oscillator", "--start", "q"), "name=value, as in --start q=0.5"),
         (("run", "oscillator", "--start", "q=[1"), "An array is written as"),

@@ -55,6 +55,10 @@ class Action(Scheme):
         del q0, q1, h, dW, t
         return None
 
+    @property
+    def keeps_ledger(self) -> bool:
+        return self.system.has_lagrangian
+
     def on(self, system: System) -> Action:
         """The same scheme for another system, such as a piece of this one."""
         return replace(self, system=system)

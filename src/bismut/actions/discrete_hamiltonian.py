@@ -62,6 +62,10 @@ class DiscreteHamiltonian(Scheme):
         return self.mixed or (self.system.reduced and self.channels > 0)
 
     @property
+    def keeps_ledger(self) -> bool:
+        return True
+
+    @property
     def marcus(self) -> bool:
         return not self.mixed and not self.system.reduced and super().marcus
 

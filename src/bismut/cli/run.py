@@ -62,7 +62,7 @@ def run(
     \b
     --observe takes
       energy,q,vertical      quantities: energy, kinetic_energy, temperature, q, p, orientation, the name of a symmetry
-                             (its momentum map; `bismut show` lists them); in a bath heat, work, integrator_error, acceptance
+                             (its momentum map; `bismut show` lists them); from the ledger heat, work, integrator_error, acceptance
       paths                  the first three trajectories, whole
       time_average:energy    an observer of a quantity: time_average, extremes, quantiles, autocorrelation;
                              mean_squared_displacement stands alone

@@ -98,6 +98,8 @@ def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
     """Refuse a start that is not a state of the scheme's system; return its batch axis, if it has one."""
     if not isinstance(start, State | Maxwell):
         raise ShapeError(f"start must be a State from scheme.start(...), got {type(start).__name__}.")
+    if start.ledger if isinstance(start, Maxwell) else start.ledger is not None:
+        scheme.check_ledger()
     if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
         return _one_axis(leading(scheme, start))  # differentiated or mapped over: its numbers are not known here
     if isinstance(start, Maxwell):

@@ -9,6 +9,7 @@ On ℝⁿ they are the textbook methods. They are here to be beaten, and so that
 import jax
 import jax.numpy as jnp
 
+from bismut.flows.books import of_states
 from bismut.flows.flow import Flow
 from bismut.flows.generating import impulse
 from bismut.flows.variational import Solve
@@ -18,7 +19,15 @@ from bismut.mechanics.hamiltonian import field
 from bismut.spaces import Point, Velocity, add, scale
 
 
-class EulerMaruyama(Flow):
+class Comparison(Flow):
+    """A method that is not variational. Its ledger knows of a step nothing but its ends."""
+
+    @property
+    def keeps_ledger(self) -> bool:
+        return True
+
+
+class EulerMaruyama(Comparison):
     """z1 = z0 + h f(z0) + noise(z0), with z = (q, p). Explicit; for comparison, not variational."""
 
     claims = Claims(order=1)
@@ -26,11 +35,11 @@ class EulerMaruyama(Flow):
     def advance(self, state, h, dW, t):
         v, rate = drift(self.system, state.q, state.p, t)
         kick = self.system.kick(state.q, _halfway(self.system, state, v, dW, t), dW, t)
-        q1 = self.space.move(state.q, v, h)
-        return State(q1, add(state.p, add(scale(h, rate), kick))), exact(self.system)
+        new = State(self.space.move(state.q, v, h), add(state.p, add(scale(h, rate), kick)))
+        return of_states(self.system, state, new, h, dW, t), exact(self.system)
 
 
-class ImplicitEulerMaruyama(Flow):
+class ImplicitEulerMaruyama(Comparison):
     """z1 = z0 + h f(z1) + noise(z0), with z = (q, p). For comparison, not variational. The unknown is the velocity at the end of the step."""
 
     claims = Claims(order=1)
@@ -52,10 +61,10 @@ class ImplicitEulerMaruyama(Flow):
         root = newton.solve(residual, jnp.zeros_like(known), newton.dense(space.dim), linear=False)
         q1, _, p1 = end(root.x)
         size = jnp.max(jnp.abs(residual(root.x)))
-        return State(q1, p1), Solve(size, root.converged & jnp.isfinite(size), root.iterations)
+        return of_states(system, state, State(q1, p1), h, dW, t), Solve(size, root.converged & jnp.isfinite(size), root.iterations)
 
 
-class RungeKutta4(Flow):
+class RungeKutta4(Comparison):
     """The classical Runge–Kutta method, on a group in the coordinates q0 ⊕ x of each step:  dx/dt = dτ⁻¹_{−x} v.
 
     Noise is held constant over a step, which gives the Stratonovich limit.
@@ -86,7 +95,8 @@ class RungeKutta4(Flow):
         k3 = rate(*step(k2, 0.5), t + 0.5 * h)
         k4 = rate(*step(k3, 1.0), t + h)
         mean = jax.tree.map(lambda a, b, c, d: (a + 2 * b + 2 * c + d) / 6, k1, k2, k3, k4)
-        return State(space.move(state.q, mean[0], h), add(state.p, scale(h, mean[1]))), exact(system)
+        new = State(space.move(state.q, mean[0], h), add(state.p, scale(h, mean[1])))
+        return of_states(system, state, new, h, dW, t), exact(system)
 
 
 def drift(system: System, q: Point, p: Velocity, t) -> tuple[Velocity, Velocity]:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bismut.actions.discrete_hamiltonian import DiscreteHamiltonian
+from bismut.flows.books import of_states
 from bismut.flows.variational import Solve
 from bismut.mechanics import State, System, newton
 from bismut.mechanics.balance import Balance
@@ -109,7 +110,7 @@ class Generated(eqx.Module):
         floor = 4 * jnp.finfo(scheme.system.dtype).eps * reach
         root = self.root(residual, guess, shape, floor)
         x, found = parts(root.x)
-        new = State(space.move(state.q, x), self.arrival(state, x, found), state.ledger)
+        new = of_states(scheme.system, state, State(space.move(state.q, x), self.arrival(state, x, found)), h, dW, t)
         return cast(new, scheme.system.dtype), Solve(jnp.max(jnp.abs(short(x, found))), root.converged, root.iterations)
 
     def root(self, residual: Callable, guess: Float[Array, " n"], shape: Shape, floor) -> newton.Root:

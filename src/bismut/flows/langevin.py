@@ -110,6 +110,10 @@ class Langevin(Flow):
         return self.moving.channels
 
     @property
+    def keeps_ledger(self) -> bool:
+        return True
+
+    @property
     def pathwise(self) -> bool:
         return self.splitting.pathwise
 
@@ -236,12 +240,14 @@ class Langevin(Flow):
         return scheme
 
     @compiled
-    def variational(self, action: Callable[[System], Action], state: State, h, dW, t, frozen: bool = False) -> tuple[State, Solve]:
-        """V: the step of an action; with time standing still if `frozen`."""
+    def variational(
+        self, action: Callable[[System], Action], state: State, h, dW, t, frozen: bool = False, books: bool = False
+    ) -> tuple[State, Solve]:
+        """V: the step of an action; with time standing still if `frozen`, and with its own entries in the ledger if `books`."""
         scheme = self.scheme_of(action)
         if frozen:
             scheme = Frozen(scheme.system, scheme, t, retraction=scheme.retraction)
-        return Variational(scheme).advance(state, h, dW, t)
+        return Variational(scheme, books=books).advance(state, h, dW, t)
 
     # The books: 0 where none are kept.
 
@@ -252,11 +258,9 @@ class Langevin(Flow):
 
     def work(self, old: State, new: State, h, t) -> Float[Array, ""]:
         """Work of a potential that changes in time, and of forces, over a step."""
-        return jnp.zeros((), self.system.dtype) if old.ledger is None else books.work(self.moving, old, new, h, t)
-
-    def work_of_noise(self, old: State, new: State, h, dW: Float[Array, " m"], t) -> Float[Array, ""]:
-        """Work of noise that drives a step all the way."""
-        return jnp.zeros((), self.system.dtype) if old.ledger is None else books.work_of_noise(self.moving, old, new, h, dW, t)
+        if old.ledger is None:
+            return jnp.zeros((), self.system.dtype)
+        return books.work_of_time(self.moving, old, new, h, t) + books.work_of_force(self.moving, old, new, h, t)
 
     def work_of_time(self, state: State, h, t) -> Float[Array, ""]:
         """H(q, p, t + h) − H(q, p, t): the work of a clock that moves on while the state stands still."""

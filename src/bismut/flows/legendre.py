@@ -51,10 +51,15 @@ def seen(action: Action, q: Point, p: Velocity, dW: Float[Array, " m"], t) -> Se
     return Seen(before, system.velocity(q, add(p, scale(0.5, system.kick(q, before, dW, t))), t))
 
 
-def momenta(action: Action, q0: Point, q1: Point, v: Velocity, h, dW, t, before: Seen | None = None) -> tuple[Velocity, Velocity]:
-    """(p0, p1) of a step from q0 to q1. `before` are the velocities that explicit forces see."""
+def momenta(
+    action: Action, q0: Point, q1: Point, v: Velocity, h, dW, t, before: Seen | None = None, conservative: bool = False
+) -> tuple[Velocity, Velocity]:
+    """(p0, p1) of a step from q0 to q1. `before` are the velocities that explicit forces see; `conservative` leaves forces and noise out."""
     space, system = action.space, action.system
-    L, gamma = driven(action, q0, q1, v, h, dW, t, before, system.lagrangian)
+    if conservative:
+        L, gamma, dW = system.lagrangian, system.noise, jnp.zeros_like(dW)
+    else:
+        L, gamma = driven(action, q0, q1, v, h, dW, t, before, system.lagrangian)
 
     def S(e0, e1, u):
         return action(L, gamma, space.nudge(q0, e0), space.nudge(q1, e1), u, h, dW, t)
@@ -63,7 +68,7 @@ def momenta(action: Action, q0: Point, q1: Point, v: Velocity, h, dW, t, before:
     at0, at1, a = jax.grad(S, (0, 1, 2))(zero, zero, v)
     a0, a1 = space.ends(q0, q1, scale(h, v), scale(1 / h, a))
     p0, p1 = scale(-1.0, add(at0, a0)), add(at1, a1)
-    own = action.impulses(q0, q1, h, dW, t)
+    own = None if conservative else action.impulses(q0, q1, h, dW, t)
     return (p0, p1) if own is None else (add(p0, scale(-1.0, own[0])), add(p1, own[1]))
 
 

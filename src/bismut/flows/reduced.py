@@ -64,6 +64,10 @@ class Reduced(Flow):
         return self.of.pathwise
 
     @property
+    def keeps_ledger(self) -> bool:
+        return self.of.keeps_ledger
+
+    @property
     def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
         # The step is a Poisson map of momenta; on pairs (q, p) with q standing still nothing is claimed.
         return Claims(order=None, strong_order=None, weak_order=None, casimirs=self.of.claims.momentum_maps and not self.of.forced)
@@ -79,8 +83,8 @@ class Reduced(Flow):
 
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
         here = self.space.origin(self.system.dtype)
-        new, solve = flow(self.of).advance(State(here, state.p), h, dW, t)
-        return State(here, new.p), solve
+        new, solve = flow(self.of).advance(State(here, state.p, state.ledger), h, dW, t)
+        return State(here, new.p, new.ledger), solve
 
 
 def _asymmetry(scheme: Scheme) -> float:

@@ -180,9 +180,9 @@ class GLA(Splitting):
         pieces.scheme_of(self.action)
 
     def step(self, pieces, state, slope, h, dW, z, extra, t):
-        moved, solve = pieces.variational(self.action, state, h, dW, t)
-        work = pieces.work(state, moved, h, t) + pieces.work_of_noise(state, moved, h, dW, t)
-        moved, heat = pieces.bath(moved, h, z[0], t + h)
+        moved, solve = pieces.variational(self.action, state, h, dW, t, books=True)
+        work = jnp.zeros_like(h) if state.ledger is None or moved.ledger is None else moved.ledger.work - state.ledger.work
+        moved, heat = pieces.bath(State(moved.q, moved.p, state.ledger), h, z[0], t + h)
         return Stepped(moved, solve, heat, work, jnp.ones_like(h))
 
     def __repr__(self):

@@ -79,8 +79,8 @@ class Variational(eqx.Module):
             new, solve = self._kick_and_drift(state, h, dW, t, before)
         else:
             new, solve = self._solve(state, h, dW, t, before)
-        if self.books and state.ledger is not None and system.has_lagrangian:
-            new = of_action(system, state, new, h, dW, t)
+        if self.books and state.ledger is not None:
+            new = of_action(action, state, new, h, dW, t, before)
         return cast(new, system.dtype), solve
 
     def _kick_and_drift(self, state: State, h, dW, t, before) -> tuple[State, Solve]:

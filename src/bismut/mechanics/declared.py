@@ -123,6 +123,14 @@ class Declared(eqx.Module):
         return self.has_lagrangian or self._hamiltonian is not None
 
     @property
+    @without_numbers
+    def energy_depends_on_time(self) -> bool:
+        """Whether L, or the H in place of it, can change with t."""
+        q, v, t = self.space.origin(self.dtype), self.space.zero(self.dtype), jnp.zeros((), self.dtype)
+        function = self._lagrangian if self._hamiltonian is None else self._hamiltonian
+        return function is not None and depends(lambda t: self._call(function, q, v, t=t), t)
+
+    @property
     def in_phase_space(self) -> bool:
         """Whether only a scheme of phase space can step it, because noise sees the momentum or H stands for L."""
         return self._hamiltonian is not None or self._noise_hamiltonian is not None

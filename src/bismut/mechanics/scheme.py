@@ -116,6 +116,11 @@ class Scheme(eqx.Module):
         return 40_000 if self.system.reduced else None
 
     @property
+    def keeps_ledger(self) -> bool:
+        """Whether its steps enter heat, work and error in the ledger of a start made with ledger=True."""
+        return False
+
+    @property
     def pathwise(self) -> bool:
         """Whether the derivative of an average is the average of derivatives along paths: not where steps are refused."""
         return True
@@ -153,6 +158,8 @@ class Scheme(eqx.Module):
         it there, point and momentum. With `ledger` the trajectory keeps account of heat, work and accepted steps, which `bm.heat`, `bm.work` and
         `bm.acceptance` read.
         """
+        if ledger:
+            self.check_ledger()
         given = {"velocity": velocity, "momentum": momentum, "temperature": temperature}
         chosen = [name for name, value in given.items() if value is not None]
         if len(chosen) != 1:
@@ -183,6 +190,13 @@ class Scheme(eqx.Module):
         state = self._along_constraints(State(q, p, self._books(ledger, full)), full, project, t)
         _remember(state, {"q": q, "velocity": vector, "t": t, "project": project, "ledger": ledger})
         return state
+
+    def check_ledger(self) -> None:
+        """Refuse a ledger that nobody would write in."""
+        if self.keeps_ledger:
+            return
+        why = "its steps make no entries" if self.system.moves else "no energy is known without a Lagrangian: give Discrete(..., system=system) one"
+        raise BismutError(f"{self.title} keeps no ledger of heat and work, because {why}. Make the start without ledger=True.")
 
     def _books(self, wanted: bool, batch: tuple[int, ...]) -> Ledger | None:
         return blank_ledger(self.system.dtype, batch) if wanted else None

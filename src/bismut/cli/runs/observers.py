@@ -13,7 +13,6 @@ from bismut.ensembles.checks import check_looks, check_name, check_start, exampl
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.errors import BismutError, nearest
-from bismut.flows import Langevin
 from bismut.mechanics import Maxwell, Scheme, State
 from bismut.mechanics.state import blank_ledger
 
@@ -72,10 +71,10 @@ def with_books(scheme: Scheme, start: State | Maxwell, asked: Any, found: list[M
     )
     if not booked:
         return start
-    if not isinstance(scheme, Langevin):
-        found += [
-            Mistake(("observe", name), f"{', '.join(BOOKED)} are kept by a bath, but there is none. Add [bath] temperature = ...") for name in booked
-        ]
+    try:
+        scheme.check_ledger()
+    except BismutError as problem:
+        found += [Mistake(("observe", name), str(problem)) for name in booked]
         return start
     if isinstance(start, Maxwell):
         return Maxwell(start.system, start.q, start.temperature, ledger=True)
