@@ -202,8 +202,8 @@ def test_what_is_explicit_is_found_to_be():
         shape = Generated(make(apart)).shape()
         assert shape.follows
         assert shape.linear
-        assert not make(apart).bounded
-    assert bm.HamiltonianMidpoint(mixed()).bounded
+        assert not make(apart).implicit_noise
+    assert bm.HamiltonianMidpoint(mixed()).implicit_noise
     assert "native" in bm.explain(bm.HamiltonianMidpoint(mixed()))
 
 

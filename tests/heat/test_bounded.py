@@ -47,3 +47,22 @@ def test_the_kick_of_a_run_is_bounded():
     free, bounded = runs(scheme, bm.Wiener(1)), runs(scheme, bm.Wiener(1, bounded=True))
     np.testing.assert_allclose(bounded, bounded[:1].repeat(3, 0), rtol=1e-9)
     assert np.abs(free - bounded).max() > 1e-3
+
+
+def test_a_seed_is_one_path_whatever_the_scheme():
+    """A body with random turns on T*SO(3) and its reduction to so(3)*, from one seed, have one momentum; at h = 0.5 one increment in 22 is beyond two
+    standard deviations, where a bounded path cuts. A bounded path is named in the header."""
+    inertia = jnp.array([1.0, 2.0, 2.5])
+    H = lambda mu: 0.5 * mu @ (mu / inertia)
+    noise = lambda mu: 0.1 * mu
+    whole = bm.HamiltonianMidpoint(bm.System(bm.SO3(), hamiltonian=lambda q, p: H(p), noise_hamiltonian=lambda q, p: noise(p)))
+    reduced = bm.HamiltonianMidpoint(bm.LiePoisson(bm.SO3(), H, noise))
+    assert reduced.implicit_noise
+    mu = jnp.array([0.2, 0.9, -0.4])
+    run = lambda scheme, start, **drive: bm.simulate(scheme, start, step=0.5, steps=STEPS, trajectories=2, **drive)
+    full, alone = run(whole, whole.start(jnp.eye(3), momentum=mu), seed=6), run(reduced, reduced.start(momentum=mu), seed=6)
+    np.testing.assert_allclose(full.final.p, alone.final.p, atol=1e-12)
+    bounded = run(reduced, reduced.start(momentum=mu), path=bm.Wiener(6, bounded=True))
+    assert np.abs(bounded.final.p - alone.final.p).max() > 1e-3
+    assert "seed 6, increments bounded" in repr(bounded)
+    assert "bounded" not in repr(alone)

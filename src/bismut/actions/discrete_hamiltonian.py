@@ -57,8 +57,8 @@ class DiscreteHamiltonian(Scheme):
         """K_d for the given Hamiltonian and noises."""
 
     @property
-    def bounded(self) -> bool:
-        # What is implicit under noise has no solution for very large increments.
+    def implicit_noise(self) -> bool:
+        """Whether a step is implicit in what its noise does, so that it has no solution for very large increments."""
         return self.mixed or (self.system.reduced and self.channels > 0)
 
     @property

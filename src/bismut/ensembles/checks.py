@@ -40,11 +40,11 @@ def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
     if path is None and type(seed) is int and nothing_traced():
-        known = _SEEDS.get((seed, scheme.bounded), lambda: Wiener(seed, bounded=scheme.bounded))
+        known = _SEEDS.get(seed, lambda: Wiener(seed))
         if not any(leaf.is_deleted() for leaf in jax.tree.leaves(known)):
             return known
     if path is None:
-        return Wiener(0 if seed is None else seed, bounded=scheme.bounded)
+        return Wiener(0 if seed is None else seed)
     if path.jumps and not scheme.marcus:
         raise DomainError(
             f"{path!r} jumps, but a jump under {scheme.title} would not be the flow of its noise for unit time, as kicks depend on the momentum. "

@@ -141,5 +141,6 @@ class Result:
         p, run, steps = self.provenance, self.trajectories_run, self.steps_run
         each = f"{min(run)}–{max(run)}" if isinstance(run, list) else str(run)
         asked = "" if run == p.trajectories else f" of {p.trajectories} asked for"
+        bounded = ", increments bounded" if p.bounded else ""
         made = f"{steps} steps" if steps == p.steps else f"{steps} of {p.steps} steps"
-        return f"{p.scheme} on {p.space}: {each} {'trajectory' if run == 1 else 'trajectories'}{asked}, {made} of {p.step:g}, seed {p.seed}"
+        return f"{p.scheme} on {p.space}: {each} {'trajectory' if run == 1 else 'trajectories'}{asked}, {made} of {p.step:g}, seed {p.seed}{bounded}"

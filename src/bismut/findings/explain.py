@@ -26,8 +26,10 @@ def explain(scheme: Scheme) -> str:
     if isinstance(scheme, DiscreteHamiltonian):
         lines += [f"  generating   {formula}" for formula in _formulas(scheme)]
         lines += _reduced(scheme) if system.reduced else _canonical(scheme)
-        if scheme.bounded:
-            lines.append("  increments   bounded, |ΔW| ≤ √(4 h |ln h|) unless a path is given: moments change by O(h²), below every order claimed")
+        if scheme.implicit_noise:
+            lines.append(
+                "  increments   as they are; path=Wiener(seed, bounded=True) keeps |ΔW| ≤ √(4 h max(|ln h|, 1)), and steps exist almost surely"
+            )
     if isinstance(scheme, Action):
         structure = Variational(scheme).structure()
         lines += [f"  action       {formula}" for formula in _formulas(scheme)]

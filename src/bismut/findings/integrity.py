@@ -29,7 +29,7 @@ def integrity(scheme: Scheme, state: State, *, step: float, seed: int) -> list[F
     run = lambda steps: perform(request(scheme, state, step=step, steps=steps, every=_STEPS, trajectories=TRAJECTORIES, seed=seed), progress=False)
     whole = run(_STEPS)
     mine = whole.provenance.mode
-    dW = fine_increments(scheme, Wiener(seed, bounded=scheme.bounded), step, _STEPS, TRAJECTORIES)
+    dW = fine_increments(scheme, Wiener(seed), step, _STEPS, TRAJECTORIES)
     other = by_xla(scheme, state, jnp.asarray(step, dtype), jnp.asarray(dW), jnp.asarray(_STEPS))
     words = f"largest difference of {_STEPS} steps by the {mine} engine and by XLA, relative"
     return [

@@ -101,11 +101,6 @@ class Scheme(eqx.Module):
         return self.channels
 
     @property
-    def bounded(self) -> bool:
-        """Whether a run from a seed bounds its increments unless told otherwise, so that implicit steps exist almost surely."""
-        return False
-
-    @property
     def marcus(self) -> bool:
         """Whether a finite increment moves a state along the flow of its noise for unit time: so it is where kicks see q alone."""
         return not self.system.kick_sees_velocity

@@ -9,8 +9,9 @@ steps of one channel, so a loop over steps draws every fourth time and wastes no
 
     refinement   a path with substeps = n sums n fine increments a step: step h with n substeps and step h/n with 1 see the same Brownian path
     shift        path.shift(s) is the path seen from step s on, the base flow θ_s of the paper: shift(s).shift(t) = shift(s + t), s and t of any sign
-    bounded      |ζ| ≤ A_h = √(4 max(|ln h|, 1)), so that an implicit step exists almost surely; the change is below the order of the schemes. The
-                 bound is that of the step taken, so a bounded coarse increment is not a sum of bounded fine ones. Only the first `clipped`
+    bounded      |ζ| ≤ A_h = √(4 max(|ln h|, 1)), so that an implicit step exists almost surely; the change is below the order of the schemes (two
+                 standard deviations from h = 1/e on, which is not small any more). Only if asked for: a seed is one path, whatever the scheme.
+                 The bound is that of the step taken, so a bounded coarse increment is not a sum of bounded fine ones. Only the first `clipped`
                  channels are bounded, those that an implicit step sees: a scheme says how many (`scheme.clipped`)
 """
 
