@@ -31,6 +31,10 @@ class StoreError(BismutError):
     """A folder that cannot be claimed or written, or stored data that is missing, altered or not ours."""
 
 
+class ChangedError(StoreError):
+    """A run was extended or replaced while it was being read; whoever reads it again sees the new one."""
+
+
 class WriteError(StoreError):
     """Writing failed for a reason that may be gone elsewhere: a full or read-only disk, a file in the way, a name that the disk refuses."""
 

@@ -5,7 +5,10 @@ import pytest
 
 import bismut as bm
 from bismut.ensembles import request
+from bismut.ensembles.block import Control, run_block
+from bismut.ensembles.kept import block_arrays
 from bismut.ensembles.pace import PAUSE, Pace, pace_of
+from bismut.store.packing import pack
 from tests.ensembles.test_run import scheme, start
 
 
@@ -74,3 +77,20 @@ def test_a_block_of_one_has_no_longer_chunks_than_its_vector_is_wide(mode, place
     """It takes as long as a whole vector: what is filled up is computed, too."""
     one = asked(10**6, 2049, mode=mode, block=2048)
     assert [one.program.places(len(one.numbers(block))) for block in range(2)] == [2048, places]
+
+
+def test_a_block_is_the_same_to_the_byte_however_it_is_cut(monkeypatch):
+    """Trajectories that fail in one chunk or in several: what is kept of a block that is computed again has the checksum it had."""
+    blown = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=lambda q: -0.25 * (q @ q) ** 2, noise=lambda q: 2.0 * q))
+    one = request(blown, blown.start(jnp.ones(1), velocity=jnp.zeros(1)), step=0.1, steps=60, trajectories=20, seed=3, every=3)
+    kept, order = set(), set()
+    for steps in (1, 7, 1000):
+        monkeypatch.setattr(Pace, "steps", lambda self, places, steps=steps: steps)
+        control = Control()
+        control.ends = True
+        result = run_block(one, 0, 0, control)
+        assert result is not None
+        assert len({failure.step for failure in result.failures}) > 2
+        kept.add(pack(block_arrays(one, result)))
+        order.add(tuple(failure.trajectory for failure in result.failures))
+    assert len(kept) == len(order) == 1

@@ -39,7 +39,7 @@ def test_overwriting_leaves_the_old_or_the_new_wherever_it_is_killed(tmp_path):
         at += strides.choice((1, 1, 2, 3))  # most moments; all of them would take twice as long
     assert len(seen) > 40
     assert bm.load(path).attrs["number"] == at + 1.0
-    assert 5 < new < len(seen) - 20  # both were left
+    assert 0 < new < len(seen) - 20  # both were left
     assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
 
 

@@ -7,7 +7,8 @@ import time
 import numpy as np
 
 from bismut.errors import StoreError
-from bismut.store import Group, Labelled, claim, claim_numbered
+from bismut.store import Group, Labelled, claim, claim_numbered, open_run
+from bismut.store.run import committed
 from tests.commands import PROCESSES
 
 CALLS = ("open", "write", "fsync", "rename", "replace", "unlink", "rmdir", "mkdir", "ftruncate")
@@ -55,7 +56,8 @@ def dying(at: int, act, *arguments) -> None:
 
 def blocks(path, count: int, told) -> None:
     """Commit blocks from the first that is missing on, with checkpoints and results between; tell of each when it is committed."""
-    with claim(path, resume=os.path.exists(path)) as run:
+    there = os.path.exists(os.path.join(path, "manifest.jsonl")) and committed(open_run(path).manifest)  # else its writer was killed as it began
+    with claim(path, resume=there) as run:
         for block in range(count):
             if (0, block) in run.stored.blocks:
                 continue

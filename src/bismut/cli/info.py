@@ -77,14 +77,14 @@ def _again(run: Path, made: dict[str, Any]) -> str:
 def _unfinished(run: Path) -> str:
     """What there is of a run that is not complete, and what to do with it."""
     from bismut.store import open_run, origin_of, verify_data
-    from bismut.store.reading import remedy
+    from bismut.store.reading import remedy, steadily
 
     report, stored = verify_data(run), open_run(run)
     if not report.ok:
         return f"{report}\n{remedy(run)}"
     if stored.state == "running":
         return f"{report}\nIt is being written by {stored.writer or 'another process'}."
-    model = (origin_of(stored).get("model") or {}).get("place")
+    model = (steadily(run, origin_of).get("model") or {}).get("place")
     return f"{report}\n`bismut resume {quote(str(run))}{f' --model {quote(model)}' if model else ''}` goes on."
 
 

@@ -51,8 +51,9 @@ def thawed(point: Checkpoint, example: Batch, desks: list[Desk], where: str) -> 
 
 
 def columns(failures: Iterable[Failure]) -> dict[str, np.ndarray]:
-    """Failures as arrays; which value of a sweep they had is known from where they stand."""
-    rows = list(failures)
+    """Failures as arrays, by trajectory, for the order in which they are noticed depends on where chunks end; which value of a sweep they had is
+    known from where they stand."""
+    rows = sorted(failures, key=lambda failure: failure.trajectory)
     kinds = {"trajectory": np.uint64, "step": np.int64, "time": float, "residual": float}
     return {name: np.asarray([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()}
 

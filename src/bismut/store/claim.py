@@ -15,8 +15,9 @@ from typing import Any
 
 from bismut.errors import DiskFullError, StoreError, WriteError
 from bismut.store.files import remove, told
-from bismut.store.layout import CONFIGURATION, PARTS, PROVENANCE, README, SCHEMA, STATISTICS, remove_run, settled, strangers, sweep
+from bismut.store.layout import PARTS, README, SCHEMA, is_run, remove_run, settled, strangers, sweep
 from bismut.store.layout import __doc__ as LAYOUT
+from bismut.store.leftovers import bring_back
 from bismut.store.lock import LOCK, Lock
 from bismut.store.manifest import MANIFEST, Manifest
 from bismut.store.reading import StoredRun, aside, open_run, peek
@@ -57,7 +58,7 @@ def claim(
     try:
         with held(), told(path, "claimed"):  # a folder that is half claimed would be neither a run nor free
             path.parent.mkdir(parents=True, exist_ok=True)
-            _bring_back(path)
+            bring_back(path)
             _check_room(path, need, resume)
             run = _taken(path, overwrite, resume, mend, parts, check)
             return run if run.adopted else _begun(run, documents, asked)
@@ -99,13 +100,6 @@ def claim_numbered(path: str | Path, documents: Mapping[str, str] | None = None,
             if not chosen.exists():  # nobody has it, so it is not for its name that it was refused
                 raise
         number += 1
-
-
-def is_run(folder: Path) -> bool:
-    """Whether bismut made a folder: it has a manifest, or the three parts that runs had before there were manifests."""
-    return (folder / MANIFEST).is_file() or (
-        (folder / CONFIGURATION).is_file() and (folder / PROVENANCE).is_file() and (folder / STATISTICS).is_dir()
-    )
 
 
 def _free(path: Path, parts: bool) -> bool:
@@ -165,7 +159,7 @@ def _adopted(path: Path, mend: bool, check: Callable[[StoredRun], Any]) -> Run:
         manifest.problem = ""  # what follows is cut off with the next line
         run = Run(path, path, lock, manifest, adopted=True)
         sweep(path, {place: part.number for place, part in run.stored.parts.items()})
-        run.keep({}, state="running")
+        run.keep({} if README in run.stored.parts else _readme(), state="running")
     except BaseException:
         lock.release(path)
         raise
@@ -175,16 +169,9 @@ def _adopted(path: Path, mend: bool, check: Callable[[StoredRun], Any]) -> Run:
 def _begun(run: Run, documents: Mapping[str, str] | None, asked: Mapping[str, Any] | None) -> Run:
     """The first lines; that they can be written is the test that anything can."""
     run.keep({}, schema=SCHEMA, state="running", asked=dict(asked or {}))
-    run.keep({README: f"A run of bismut. {(LAYOUT or '').strip()}\n", **(documents or {})})
+    run.keep({**_readme(), **(documents or {})})
     return run
 
 
-def _bring_back(path: Path) -> None:
-    """A run whose replacement was cut short between two renames gets its name back."""
-    old = aside(path, "old")
-    if not path.exists() and old.is_dir() and is_run(old):
-        lock = Lock(old, held_for=path)  # refused while the other is alive and about to take the place
-        try:
-            old.rename(path)
-        finally:
-            lock.release(path if path.exists() else old)
+def _readme() -> dict[str, str]:
+    return {README: f"A run of bismut. {(LAYOUT or '').strip()}\n"}

@@ -65,6 +65,13 @@ def settle(folder: Path, place: str, number: int) -> None:
         new.replace(place_)
 
 
+def is_run(folder: Path) -> bool:
+    """Whether bismut made a folder: it has a manifest, or the three parts that runs had before there were manifests."""
+    return (folder / MANIFEST).is_file() or (
+        (folder / CONFIGURATION).is_file() and (folder / PROVENANCE).is_file() and (folder / STATISTICS).is_dir()
+    )
+
+
 def settled(folder: Path) -> bool:
     """Whether blocks or statistics stand in their places, which they do only after a line has committed them."""
     return (folder / STATISTICS).is_dir() or any(folder.glob(f"{BLOCKS}/*.zip"))

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import socket
+import stat
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ except ImportError:  # not a POSIX system: the words in the file are all there i
     fcntl = None
 
 LOCK = "lock"
+_PATIENCE = 0.3  # seconds for somebody who only cleans up
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class Lock:
@@ -30,12 +33,18 @@ class Lock:
 
     def __init__(self, folder: Path, held_for: Path | None = None):
         self._file = folder / LOCK
-        shown = held_for or folder
+        shown, end = held_for or folder, time.monotonic() + _PATIENCE
         while True:
-            self._handle = os.open(self._file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o644)
+            self._handle = os.open(self._file, os.O_RDWR | os.O_CREAT | _FLAGS, 0o644)
             try:
+                if not stat.S_ISREG(os.fstat(self._handle).st_mode):
+                    raise StoreError(f"{self._file} is not a regular file, so {shown} cannot be locked. Remove it, or choose another name.")
                 certain = _lock(self._handle)
                 owner = read_owner(self._file)
+                if certain is False and time.monotonic() < end:
+                    os.close(self._handle)
+                    time.sleep(0.02)
+                    continue
                 if certain is False:
                     raise StoreError(f"{shown} is being written by {said(owner)}. Wait for it to end, or choose another name.")
                 if not _same_file(self._handle, self._file):  # its owner removed it just now

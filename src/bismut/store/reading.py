@@ -1,16 +1,22 @@
-"""A run folder, read: nothing is believed that its manifest does not vouch for."""
+"""A run folder, read: nothing is believed that its manifest does not vouch for.
+
+Readers hold no lock. A file that is not what the manifest says is looked for again in the manifest of now: if that names another one, the run was
+extended or replaced meanwhile, and whoever reads begins again (`steadily`); otherwise it is damaged.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from bismut.errors import StoreError
+from bismut.errors import ChangedError, StoreError
 from bismut.store.arrays import Group
 from bismut.store.files import Seal, check_inside, read_sealed
 from bismut.store.layout import BLOCKS, CHECKPOINTS, PARTS, SCHEMA, STATISTICS, found_at, packed, settled
@@ -21,6 +27,10 @@ from bismut.store.stored import decode
 from bismut.wording import counted, first_of
 
 STATES = ("running", "interrupted", "failed", "complete")
+
+_TRIES, _PAUSE = 20, 0.02  # how often a run that is changed meanwhile is read again, and seconds between
+
+Seen = TypeVar("Seen")
 
 
 class Part(NamedTuple):
@@ -55,9 +65,14 @@ class StoredRun:
         return found
 
     @property
+    def recorded_state(self) -> str:
+        """What the manifest says last."""
+        return self._latest("state") or "running"
+
+    @property
     def state(self) -> str:
         """running, interrupted, failed or complete; a run whose writer died is interrupted, whatever it said last."""
-        latest = self._latest("state") or "running"
+        latest = self.recorded_state
         if latest == "running" and alive(read_owner(self.folder / LOCK)) is False:
             return "interrupted"
         return latest
@@ -128,10 +143,13 @@ class StoredRun:
             return default
         return self.read(place).decode("utf-8", "replace")
 
-    def results(self) -> Group:
-        """The tree of statistics, its arrays not read yet."""
+    def results(self, at_once: int = 0) -> Group:
+        """The tree of statistics, its arrays not read yet; but all of them if they have no more than so many bytes."""
         part = self._part(STATISTICS)
-        return decode(lambda key: self.read(STATISTICS, key), set(part.files))
+        if sum(size for size, _ in part.files.values()) > at_once:
+            return decode(lambda key: self.read(STATISTICS, key), set(part.files))
+        files = {key: self.read(STATISTICS, key) for key in part.files}
+        return decode(files.__getitem__, set(files))
 
     def read(self, place: str, key: str = "") -> bytes:
         """The bytes of a committed file."""
@@ -139,7 +157,25 @@ class StoredRun:
         if key not in part.files:
             raise StoreError(f"{self.folder / place / key} is not among the files that were committed.")
         where = found_at(self.folder, place, part.number)
-        return read_sealed(self.folder, f"{where}/{key}" if key else where, part.files[key])
+        read = lambda: read_sealed(self.folder, f"{where}/{key}" if key else where, part.files[key])
+        try:
+            return read()
+        except StoreError:
+            before, where = where, found_at(self.folder, place, part.number)
+            if where != before:  # it took its place just now, which it does once
+                with contextlib.suppress(StoreError):
+                    return read()
+            self.check_current(place)
+            raise
+
+    def check_current(self, place: str) -> None:
+        """Raise if the manifest of now names something else at a place."""
+        try:
+            now = peek(self.folder).parts.get(place)
+        except StoreError:
+            now = None
+        if now is None or (now.number, now.files) != (self.parts[place].number, self.parts[place].files):
+            raise ChangedError(f"{self.folder} was extended or replaced while it was being read. Read it again.")
 
     def absent(self, place: str, key: str = "") -> str:
         """What is wrong with a committed file that can be told without reading it: it is missing, or has another size."""
@@ -194,9 +230,30 @@ def remedy(folder: Path) -> str:
     return f"`bismut repair {quote(str(folder))}` recomputes what is lost."
 
 
+def steadily(path: str | Path, act: Callable[[StoredRun], Seen]) -> Seen:
+    """What somebody makes of a run: begun again if it is changed meanwhile."""
+    for _ in range(_TRIES):
+        try:
+            return act(open_run(path))
+        except ChangedError:
+            time.sleep(_PAUSE)
+    return act(open_run(path))
+
+
 def peek(path: str | Path) -> StoredRun:
     """Like open_run; but a manifest that is altered is read as far as it can be trusted."""
-    folder = location(Path(path))
+    for _ in range(_TRIES):
+        folder = location(Path(path))
+        try:
+            return _peek(path, folder)
+        except StoreError:
+            if folder == location(Path(path)) and not aside(Path(path), "new").exists():
+                raise
+            time.sleep(_PAUSE)  # it is being replaced, between two renames
+    return _peek(path, location(Path(path)))
+
+
+def _peek(path: str | Path, folder: Path) -> StoredRun:
     if not folder.is_dir() or not (folder / MANIFEST).is_file():
         if parts := part_names(folder):
             raise StoreError(

@@ -27,8 +27,9 @@ from bismut.store.arrays import Group, Labelled, safe
 from bismut.store.claim import claim
 from bismut.store.files import folder_of
 from bismut.store.layout import CERTIFICATE, PROVENANCE, SCHEMA, STATISTICS
+from bismut.store.leftovers import clean_up
 from bismut.store.manifest import MANIFEST, plain_json
-from bismut.store.reading import open_run
+from bismut.store.reading import StoredRun, steadily
 from bismut.store.run import Run
 from bismut.store.tree import tree_of
 from bismut.store.verifying import damage
@@ -89,15 +90,21 @@ def load(path: str | Path) -> xarray.DataTree:
     path = folder_of(path, "path")
     if path.name == STATISTICS and (path.parent / MANIFEST).is_file():
         path = path.parent  # where plain xarray finds the tree
-    run = open_run(path)
-    problems = [str(problem) for key in run.parts.get(STATISTICS, (0, {}))[1] if (problem := run.absent(STATISTICS, key))]
-    if problems:
-        raise StoreError(damage(path, problems))
-    tree = tree_of(run.results())
+    clean_up(path)
+    run, tree = steadily(path, _opened)
     tree.attrs |= {"state": run.state, "asked": run.asked, "done": run.done}
     if run.state != "complete":
         warnings.warn(f"{path} is not complete: {run}.", stacklevel=3)
     return tree
+
+
+def _opened(run: StoredRun) -> tuple[StoredRun, xarray.DataTree]:
+    """Metadata read, and the files of numbers there."""
+    problems = [str(problem) for key in run.parts.get(STATISTICS, (0, {}))[1] if (problem := run.absent(STATISTICS, key))]
+    if problems:
+        run.check_current(STATISTICS)
+        raise StoreError(damage(run.folder, problems))
+    return run, tree_of(run.results())
 
 
 def asked_of(result: Result) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ from bismut.errors import StoreError, WriteError
 from bismut.findings import Report
 from bismut.store.claim import claim, claim_numbered
 from bismut.store.layout import CERTIFICATE, CONFIGURATION, MODEL, PROVENANCE, STATISTICS
-from bismut.store.reading import StoredRun, open_run
+from bismut.store.leftovers import clean_up
+from bismut.store.reading import StoredRun, steadily
 from bismut.store.results import asked_of, elsewhere, keep_result
 from bismut.store.run import Run
 from bismut.store.tree import tree_of
@@ -21,6 +23,9 @@ from bismut.store.verifying import damage, problems_of
 
 if TYPE_CHECKING:
     import xarray
+
+
+_AT_ONCE = 2**28  # bytes of results that are read at once: what is read later may belong to a run that was extended meanwhile
 
 
 @dataclass(frozen=True)
@@ -32,13 +37,13 @@ class RunFolder:
     provenance: dict[str, Any]
     statistics: xarray.DataTree
     stored: StoredRun
+    certified: str = ""
 
     @property
     def certificate(self) -> Report | None:
         """What the run proved of itself; None if it did not try."""
-        text = self.stored.text(CERTIFICATE, "")
         try:
-            return Report.from_json(text) if text else None
+            return Report.from_json(self.certified) if self.certified else None
         except (ValueError, KeyError, TypeError, RecursionError) as problem:
             raise StoreError(f"{self.folder / CERTIFICATE} is not a certificate: {problem}.") from None
 
@@ -94,9 +99,13 @@ def origin_of(stored: StoredRun) -> dict[str, Any]:
 
 def read_run(folder: str | Path) -> RunFolder:
     """A run folder, with its statistics as a labelled tree; all of it is compared with its checksums first."""
-    folder = Path(folder)
-    stored = open_run(folder)
+    clean_up(Path(folder))
+    return steadily(folder, partial(_read, Path(folder)))
+
+
+def _read(folder: Path, stored: StoredRun) -> RunFolder:
     problems = [problem for place in (STATISTICS, PROVENANCE, CONFIGURATION) if place in stored.parts for problem in problems_of(stored, place)]
     if problems:
         raise StoreError(damage(folder, problems))
-    return RunFolder(folder, stored.text(CONFIGURATION, ""), origin_of(stored), tree_of(stored.results()), stored)
+    statistics = tree_of(stored.results(_AT_ONCE))
+    return RunFolder(folder, stored.text(CONFIGURATION, ""), origin_of(stored), statistics, stored, stored.text(CERTIFICATE, ""))

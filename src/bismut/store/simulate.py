@@ -31,6 +31,7 @@ from bismut.store.going_on import asked_of_request, compare, identity_of, take_u
 from bismut.store.journal import RunJournal
 from bismut.store.keeping import carry_out_kept, deadline_after
 from bismut.store.layout import PROVENANCE
+from bismut.store.leftovers import clean_up
 from bismut.store.manifest import MANIFEST, plain_json
 from bismut.store.origin import origin
 from bismut.store.reading import open_run
@@ -156,6 +157,7 @@ def kept(
 ) -> Result:
     """The result of a request that is kept in a folder: begun, gone on with, or only read."""
     command = shlex.join(sys.argv)
+    clean_up(path)
     if not _is_there(path):
         made = plain_json(origin(asked, command), indent=1) + "\n"
         run = claim(path, {PROVENANCE: made}, asked=asked_of_request(asked), need=plan(asked).disk)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bismut.errors import StoreError
+from bismut.errors import ChangedError, StoreError
 from bismut.store.layout import BLOCKS, CHECKPOINTS, STATISTICS
-from bismut.store.reading import StoredRun, peek, remedy
+from bismut.store.reading import Part, StoredRun, peek, remedy
 from bismut.store.stored import values_of
 from bismut.wording import first_of
 
-_AGAIN = 3  # looks at what seems damaged in a run that is being written
+_AGAIN = 20  # looks at what is changed meanwhile, by whoever writes it
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,17 @@ def damage(path: Path, problems: Sequence[str]) -> str:
 
 def verify_data(path: str | Path) -> DataReport:
     """Read everything that was committed, and say what is damaged. A run without a manifest, or of another schema, is refused."""
-    run = peek(path)
-    wrong = {place: problems for place in run.parts if (problems := problems_of(run, place))}
+    seen: dict[str, tuple[Part, tuple[str, ...]]] = {}
     for _ in range(_AGAIN):
-        if wrong and run.state == "running":  # its writer may have committed something else there between two looks
-            run = peek(path)
-            wrong = {place: problems for place in wrong if place in run.parts and (problems := problems_of(run, place))}
+        run = peek(path)
+        try:
+            for place, part in run.parts.items():
+                if place not in seen or seen[place][0] != part:
+                    seen[place] = part, problems_of(run, place)
+            break
+        except ChangedError:
+            continue
+    wrong = {place: problems for place, (_, problems) in seen.items() if problems and place in run.parts}
     if run.manifest.problem:
         wrong["manifest.jsonl"] = (run.manifest.problem,)
     sound = [place for place in run.parts if place not in wrong]
@@ -69,6 +74,8 @@ def problems_of(run: StoredRun, place: str) -> tuple[str, ...]:
     for key in run.parts[place].files:
         try:
             run.read(place, key)
+        except ChangedError:
+            raise
         except StoreError as problem:
             found.append(str(problem))
     if found:
@@ -78,6 +85,8 @@ def problems_of(run: StoredRun, place: str) -> tuple[str, ...]:
             values_of(run.results())
         elif place.startswith((f"{BLOCKS}/", f"{CHECKPOINTS}/")):
             run.unpacked(place)
+    except ChangedError:
+        raise
     except StoreError as problem:
         found.append(str(problem))
     return tuple(found)

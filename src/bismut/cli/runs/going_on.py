@@ -13,6 +13,7 @@ from bismut.cli.runs.executors import chosen_executor
 from bismut.errors import BismutError
 from bismut.store import blocks_of, deadline_after, open_run, parts_of, take_up
 from bismut.store.layout import PROVENANCE
+from bismut.store.leftovers import clean_up
 
 
 def go_on(
@@ -28,6 +29,7 @@ def go_on(
     as_json: bool,
 ) -> None:
     """Carry a stored run on, with so many more steps and trajectories; without more, one that is complete is left alone."""
+    clean_up(run)
     stored = open_run(run)
     blocks = blocks_of(stored)
     if stored.state == "running" and not stored.text(PROVENANCE, ""):

@@ -1,0 +1,92 @@
+"""Whoever reads while somebody writes sees the old or the new, and whoever comes after a killed process finds nothing that it left."""
+
+import json
+import re
+import time
+
+import numpy as np
+import pytest
+
+import bismut as bm
+from bismut.errors import ChangedError
+from bismut.store import claim, open_run, origin_of, read_run, verify_data
+from bismut.store.reading import aside, steadily
+from tests.store import writers
+from tests.store.test_kills import died
+
+
+def extended(path, number: float) -> None:
+    """A run gone on with: documents and results of other sizes, at the same places."""
+    with claim(path, resume=True) as run:
+        run.keep({"provenance.json": json.dumps({"number": number, "more": "x" * int(10 * number)})}, state="running")
+        run.checkpoint(0, 0, writers.arrays(int(number), 20 + int(number)), {})
+        run.commit(0, 0, writers.arrays(int(number), 20 + int(number)), {})
+        run.finish(results=writers.results(number, 30 + int(number)))
+
+
+def writer(path, act, told) -> None:
+    """Extend or replace a run, again and again."""
+    for number in range(2, 10_000):
+        act(path, float(number))
+        told.send(number)
+
+
+@pytest.mark.filterwarnings("ignore:.*is not complete")
+@pytest.mark.parametrize("act", [extended, writers.saved])
+def test_readers_see_the_old_or_the_new(tmp_path, act):
+    """Another process extends or replaces a run without pause; numbers of one reading are all of one run, and nothing is called damaged."""
+    path = tmp_path / "a"
+    writers.saved(path, 1.0)
+    hears, tells = writers.PROCESSES.Pipe(duplex=False)
+    process = writers.start(writer, path, act, tells)
+    seen, end, changed = set(), time.monotonic() + 3.0, 0
+    try:
+        assert hears.poll(30)
+        while time.monotonic() < end or len(seen) < 3:
+            tree = bm.load(path) if "statistics" in open_run(path).parts else None
+            if tree is not None:
+                try:
+                    values = np.unique(np.concatenate([tree[name]["mean"].values for name in ("zeta", "alpha")]))
+                except ChangedError:  # numbers that were not read yet belong to a run that is gone: it is to be loaded again
+                    changed += 1
+                else:
+                    assert len(values) == 1
+                    seen.add(values[0])
+            if "statistics" in open_run(path).parts:
+                found = read_run(path).statistics
+                assert (found["zeta"]["mean"].values == found.attrs["number"]).all()
+                assert (found["alpha"]["mean"].values == found.attrs["number"]).all()
+            assert verify_data(path).ok
+            assert isinstance(steadily(path, origin_of), dict)
+    finally:
+        process.kill()
+        process.join()
+    assert max(seen) > 2
+
+
+@pytest.mark.filterwarnings("ignore:.*is not complete")
+@pytest.mark.parametrize("act", [extended, writers.saved])
+def test_what_a_killed_process_left_goes_with_the_next_reader(tmp_path, act):
+    """Death before each of the last calls that change the disk: the lock, what was replaced and what was not committed are gone after `load`."""
+    path, at, left = tmp_path / "a", 20, 0
+    writers.saved(path, 1.0)
+    while died(writers.dying, at, act, path, float(at)):
+        left += (path / "lock").exists()
+        assert bm.load(path).attrs["state"] in ("complete", "interrupted")
+        assert not (path / "lock").exists()
+        assert not [entry.name for entry in path.rglob("*") if re.search(r"\.(\d+|old)$", entry.name)]
+        if open_run(path).state == "complete":
+            assert not aside(path, "old").exists()
+        at += 3
+    assert left > 10
+    bm.load(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_lock_that_somebody_holds_stays(tmp_path):
+    writers.saved(tmp_path / "a", 1.0)
+    with claim(tmp_path / "a", resume=True) as run:
+        with pytest.warns(UserWarning, match="not complete"):
+            bm.load(tmp_path / "a")
+        assert (tmp_path / "a" / "lock").exists()
+        run.commit(0, 0, {})
