@@ -22,7 +22,7 @@ from bismut.findings import gibbs
 from bismut.findings.bath import bath_of
 from bismut.findings.chance import mean_of
 from bismut.findings.equilibrium import watcher
-from bismut.findings.sampling import sample
+from bismut.findings.sampling import Sample, sample
 from bismut.findings.verify import seconds_of
 from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener
@@ -54,16 +54,21 @@ class Curve:
 
 @dataclass(frozen=True)
 class Advice:
-    """The largest step for which every bias stays below the tolerance; `tried` is the largest step tried, and nothing beyond it is known."""
+    """The largest step for which every bias stays below the tolerance; `tried` is the largest step tried, and nothing beyond it is known.
+
+    doubt  why the averages are not yet those of equilibrium, so that nothing can be advised; empty where they are
+    """
 
     step: float
     tolerance: float
     curves: tuple[Curve, ...]
     tried: float
+    doubt: str = ""
 
     def __repr__(self) -> str:
         more = " (the largest that was tried)" if self.step >= self.tried else ""
         lines = [f"a step up to {self.step:.3g}{more} keeps biases below {self.tolerance:g} of each spread"]
+        lines = [f"no advice: {self.doubt}. A larger budget=, or a start nearer to equilibrium, would tell"] if self.doubt else lines
         return "\n".join([*lines, *("  " + "   ".join(row) for row in self._rows())])
 
     def _rows(self) -> list[tuple[str, ...]]:
@@ -97,7 +102,9 @@ def advise_step(
 
     step       a step to begin with; twice and half of it are tried as well
     tolerance  of biases, each over the spread of its observable
-    budget     seconds for sampling, or "2m"
+    budget     seconds for sampling, or "2m", as a count of work: the clock is not looked at
+
+    Where averages are not yet those of equilibrium, `advice.doubt` says so and `advice.step` is NaN.
     """
     check_process()
     state = one_start(start, Wiener(seed), 0, check_start(scheme, start))
@@ -116,8 +123,20 @@ def advise_step(
     exact = {name: value[0] for name, value in (known or {}).items()} | {"excess": 0.0}
     order = float(scheme.claims.weak_order or 1)
     curves = tuple(_curve(name, steps, runs, exact.get(name), order) for name in ("excess", *functions))
+    doubt = _doubt(steps, runs, [curve for curve, name in zip(curves, ("excess", *functions), strict=True) if name in exact], tolerance)
     largest = min([curve.largest(tolerance) for curve in curves] + [float(steps.max())])
-    return Advice(largest, tolerance, curves, float(steps.max()))
+    return Advice(float("nan") if doubt else largest, tolerance, curves, float(steps.max()), doubt)
+
+
+def _doubt(steps: np.ndarray, runs: list[Sample], known: list[Curve], tolerance: float) -> str:
+    """Why averages are not those of equilibrium: a run still moves or explodes, or a limit h → 0 is not the exact value."""
+    for h, run in zip(steps, runs, strict=True):
+        if not run.stable:
+            return f"the step {h:g} is not stable"
+        if run.settled:
+            return f"the run with step {h:g} is not in equilibrium yet"
+    off = [curve.name for curve in known if abs(curve.limit) > 5 * curve.limit_error + tolerance]
+    return f"{', '.join(off)} at h → 0 is not what exp(−H/kT) gives" if off else ""
 
 
 def _curve(name: str, steps: np.ndarray, runs: list, exact: float | None, order: float) -> Curve:

@@ -20,6 +20,7 @@ import numpy as np
 from bismut.ensembles import perform, request
 from bismut.findings.bath import Bath
 from bismut.findings.chance import Mean, mean_of
+from bismut.findings.effort import seconds_for, step_operations
 from bismut.findings.finding import Finding, Verdict, not_measured
 from bismut.findings.sampling import Sample
 from bismut.flows import Langevin, Metropolised
@@ -54,12 +55,13 @@ def divergence(scheme: Scheme, bath: Bath, exact: Sample | None, *, step: float,
 
 def distances(scheme: Langevin, bath: Bath, settled: State, *, step: float, seed: int, budget: float = 5.0, rounds: int | None = None) -> Divergence:
     """Both divergences, starting from states in equilibrium. Rounds of as many trajectories are added until errors are a tenth, or
-    small, or the time is up; or as many as asked for."""
+    small, or the work is done that was paid for; or as many as asked for."""
     steps = int(np.clip(np.ceil(6 / (bath.rate * step)), 10, 2000))
     count = len(jax.tree.leaves(settled.p)[0])
-    begun, gained = time.monotonic(), []
-    found = None
-    for number in range(rounds or _ROUNDS):
+    one = jax.tree.map(lambda leaf: leaf[0], State(settled.q, settled.p))
+    price = seconds_for(3 * count * steps * step_operations(scheme, one))  # of a round
+    found, gained = None, []
+    for number in range(rounds or int(np.clip(budget / price, 1, _ROUNDS))):
         # Each round has momenta and noise of its own; configurations are those of the sample.
         own = seed + 3 * number
         first, steady = _shadow(scheme, scheme.start(settled.q, temperature=bath.kT, ledger=True), count, steps, step, own, bath)
@@ -68,7 +70,7 @@ def distances(scheme: Langevin, bath: Bath, settled: State, *, step: float, seed
         gained.append((0.5 * (first - second), 0.5 * (first - third)))
         found = Divergence(*(mean_of(np.mean(part, 0)[None]) for part in zip(*gained, strict=True)))
         good = all(one.error <= max(0.1 * abs(one.value), _SMALL) for one in found)
-        if rounds is None and (good or time.monotonic() - begun > budget):
+        if rounds is None and good:
             break
     assert found is not None
     return found

@@ -98,8 +98,10 @@ def _integrated(system: System, bath: Bath, functions: Observables, final: Point
     height, values = jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(jnp.asarray(made.points, system.dtype)))
     weight = made.weights * np.exp(np.nanmin(height) - height)
     weight = np.nan_to_num(weight / np.nansum(weight))
-    average = lambda f: float(np.sum(weight * np.nan_to_num(f)))
-    return {name: (average(f), np.sqrt(max(average(f**2) - average(f) ** 2, 0.0))) for name, f in values.items()}
+    counts = weight > 0  # elsewhere squares may overflow, and 0·inf is not 0
+    average = lambda f: float(np.sum(weight[counts] * np.nan_to_num(f)))
+    seen = {name: f[counts] for name, f in values.items()}
+    return {name: (average(f), np.sqrt(max(average((f - average(f)) ** 2), 0.0))) for name, f in seen.items()}
 
 
 def metropolised(scheme: Scheme, bath: Bath) -> Langevin | None:

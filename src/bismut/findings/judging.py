@@ -15,9 +15,9 @@ from bismut.findings.bath import Bath, bath_of
 from bismut.findings.chance import mean_of
 from bismut.findings.distance import divergence
 from bismut.findings.equilibrium import GROUP, axes_of, configurational_temperature, kinetic, temperatures, watcher
-from bismut.findings.finding import Finding, Verdict, not_measured
+from bismut.findings.finding import Finding, Verdict, decided, not_measured
 from bismut.findings.orbit import orbit_temperature
-from bismut.findings.sampling import Sample, sample
+from bismut.findings.sampling import GROWN, Sample, Unaffordable, sample
 from bismut.flows import Langevin
 from bismut.mechanics import Scheme, State
 from bismut.mechanics.balance import Balance
@@ -43,9 +43,15 @@ def equilibrium(
     watch = watcher(scheme.system, bath, observables)
     # A third for the scheme, a third for what it is compared with, and the rest for the distance from Gibbs.
     share: dict[str, Any] = {"step": step, "budget": budget / 3, "tolerance": tolerance}
-    found = sample(scheme, state.q, bath, watch, seed=seed, **share)
+    try:
+        found = sample(scheme, state.q, bath, watch, seed=seed, **share)
+    except Unaffordable as problem:
+        return [replace(not_measured("temperature", str(problem)), group=GROUP)]
+    if not found.stable:
+        unstable = [_stability(found), *(not_measured(law, "the step is not stable") for law in ("temperature", "⟨U⟩/kT"))]
+        return [replace(finding, group=GROUP, seed=seed, seconds=found.seconds) for finding in unstable]
     names = axes_of(scheme.space)[0] if not scheme.system.constraints else ["all"]
-    findings = temperatures(found.values["axes"], names, tolerance)
+    findings = [_stability(found), *temperatures(found.values["axes"], names, tolerance)]
     findings += kinetic(found, scheme.system, tolerance)
     findings.append(configurational_temperature(found, tolerance))
     reference, exact = _averages(scheme, state, bath, watch, observables, found, seed, share)
@@ -101,9 +107,15 @@ def _settled(findings: list[Finding], found: Sample) -> list[Finding]:
     """What still relaxes towards equilibrium is no evidence against it, and none for it; what moves away is."""
     if found.settled == 0:
         return findings
-    said = "; averages still move" + (", away from kT" if found.settled > 0 else ": nothing can be said yet")
+    said = "; averages still move, away from kT" if found.settled > 0 else "; not yet in equilibrium: nothing can be said"
     unsure = {"doubt": 1.0} if found.settled > 0 else {"doubt": 1.0, "alarm": 1.0}
     return [replace(finding, words=finding.words + said, **unsure) if finding.alarm is not None else finding for finding in findings]
+
+
+def _stability(found: Sample) -> Finding:
+    """Beyond a largest step, hω = 2 for an oscillator, energies grow without bound, too slowly at times for a failure; errors grow with them."""
+    words = f"largest median kinetic energy of {found.trajectories} trajectories at a look, over that at kT; limit {GROWN:g}"
+    return Finding("stability", found.grown, GROWN, decided(found.stable), words)
 
 
 def _finished(found: Sample) -> Finding:

@@ -18,6 +18,7 @@ from jax.flatten_util import ravel_pytree
 
 from bismut.ensembles import perform, request
 from bismut.findings.chance import near, ratio_of
+from bismut.findings.effort import seconds_for, step_operations
 from bismut.findings.equilibrium import GROUP
 from bismut.findings.finding import Finding, not_measured
 from bismut.host import evaluate
@@ -32,7 +33,7 @@ _LAW = "temperature on the orbit"
 def orbit_temperature(
     scheme: Scheme, state: State, *, step: float, seed: int, budget: float, tolerance: float, temperature: float | None
 ) -> list[Finding]:
-    """Both sides of the law over an ensemble, with looks as long as the time lasts."""
+    """Both sides of the law over an ensemble, with as many looks as were paid for."""
     system, begun = scheme.system, time.monotonic()
     balance = system.dissipation
     assert isinstance(balance, Balance)
@@ -45,8 +46,9 @@ def orbit_temperature(
     apart = int(np.clip(np.ceil(1 / (rate * step)), 5, 2000))
     seen = jax.jit(jax.vmap(lambda q, p: _sides(system, q, p)))
     result = perform(request(scheme, state, step=step, trajectories=_TRAJECTORIES, seed=seed, every=apart, steps=_BURN * apart), progress=False)
+    price = seconds_for(_TRAJECTORIES * apart * step_operations(scheme, state), result.provenance.mode)  # of a look
     looks = []
-    while len(looks) < _LOOKS and (len(looks) < 2 or time.monotonic() - begun < budget):
+    while len(looks) < np.clip(budget / price - _BURN, 2, _LOOKS):
         result = perform(request(scheme, continue_from=result, every=apart, steps=apart), progress=False)
         assert result.final is not None
         looks.append([np.asarray(side) for side in seen(result.final.q, result.final.p)])

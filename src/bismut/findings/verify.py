@@ -38,7 +38,7 @@ from bismut.noise import Wiener
 from bismut.process import check_process
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-BUDGET = 10.0  # seconds for sampling
+BUDGET = 10.0  # seconds of work for sampling
 
 
 @checked(**RUN)
@@ -68,7 +68,8 @@ def verify(
     temperature  kT, if the scheme does not define it or is believed to have another
     tolerance    how far temperatures may deviate, relatively, and averages, in units of their spread
     observables  names and functions of a State whose averages are compared with those of exp(−H/kT)
-    budget       seconds for sampling, or "30s", "2m", "1h"; 0 for none. Compilation is extra
+    budget       seconds for sampling, or "30s", "2m", "1h"; 0 for none. It is a count of work, of as many seconds on two quiet cores, so that
+                 equal calls come out equal on any machine. Compilation is extra
     alarm        the probability that a report on a correct scheme contains a failure
 
     Returns a report: print it, check `report.ok`, or take one finding, `report["symplectic defect"].measured`. `report.undecided` lists claims for
@@ -115,9 +116,9 @@ def seconds_of(budget: int | float | str) -> float:
     """30, "30s", "2m" or "1h" in seconds."""
     found = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h|)\s*", str(budget))
     try:
-        value = float(found.group(1)) * _UNITS[found.group(2)] if found else -1.0
+        value = float(budget) if not isinstance(budget, str) else float(found.group(1)) * _UNITS[found.group(2)] if found else -1.0
     except ValueError:
         value = -1.0
-    if value < 0:
+    if not 0 <= value < float("inf"):
         raise DomainError(f'budget must be seconds such as 30, or "30s", "2m", "1h", got {budget!r}.')
     return value
