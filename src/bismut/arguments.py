@@ -76,7 +76,7 @@ def is_whole(value: Any) -> bool:
 
 def is_index(value: Any, below: int = 2**63) -> bool:
     """A whole number ≥ 0, also one that JAX holds or traces."""
-    return isinstance(value, Tracer) or (is_number(value) and (is_whole(value) or np.result_type(value).kind in "iu") and 0 <= value < below)
+    return isinstance(value, Tracer) or (is_number(value) and (is_whole(value) or np.result_type(value).kind in "iu") and 0 <= int(value) < below)
 
 
 def whole(least: int = 1, below: int = 2**63) -> Rule:

@@ -29,5 +29,11 @@ def real_type(precision: str) -> np.dtype:
 
 
 def cast(tree, dtype):
-    """All inexact leaves of a tree of arrays or numbers in one dtype."""
+    """All leaves of a tree of arrays or numbers in one dtype."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)
+
+
+def cast_parameters(tree, dtype):
+    """Parameters in one dtype; arrays of integers and of truth values, say indices, stay what they are, and a Python number is a real one."""
+    exact = lambda leaf: hasattr(leaf, "dtype") and np.dtype(leaf.dtype).kind in "iub"
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if exact(leaf) else jnp.asarray(leaf, dtype), tree)

@@ -91,7 +91,7 @@ def test_the_start_is_checked_at_its_time():
         scheme.start(jnp.asarray(START), velocity=jnp.zeros(2))
     late = scheme.start(jnp.array([0.6, float(evaluate(height, 0.4)) - 0.8]), velocity=jnp.zeros(2), t=0.4, project=True)
     assert bm.trajectory(scheme, late, step=0.01, steps=5, t0=0.4).outcome.ok
-    with pytest.raises(DomainError, match="off the constraints"):
+    with pytest.raises(DomainError, match=r"was made for t = 0\.4"):
         bm.trajectory(scheme, late, step=0.01, steps=5)
 
 

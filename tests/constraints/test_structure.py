@@ -117,6 +117,6 @@ def test_maxwell_momenta_on_constraints():
     scheme = bm.Verlet(triatomic())
     system, point = scheme.system, start_of(scheme).q
     start = scheme.start(point, temperature=0.7)
-    draw = lambda i: bm.temperature(system, start.draw(bm.Wiener(4), (i, jnp.zeros_like(i)), point))
+    draw = lambda i: bm.temperature(system, start.draw(bm.Wiener(4), (i, jnp.zeros_like(i)), point, 0.0))
     values = np.asarray(evaluate(jax.vmap(draw), jnp.arange(20_000, dtype=jnp.uint32)))
     assert abs(values.mean() - 0.7) < 4 * values.std() / np.sqrt(len(values))

@@ -62,12 +62,12 @@ def test_engines_draw_the_same_starts(make, apart):
     start = bm.Verlet(system).start(q, temperature=KT)
     numbers = np.arange(300, dtype=np.uint64) + 2**33
     made = starts._PROGRAMS.made
-    native, xla = (starting(start, bm.Wiener(5), (300,) if apart else (), native=mark)(numbers, np.arange(300)) for mark in (True, False))
+    native, xla = (starting(start, bm.Wiener(5), (300,) if apart else (), 0.0, native=mark)(numbers, np.arange(300)) for mark in (True, False))
     for a, b in zip(jax.tree.leaves(native), jax.tree.leaves(xla), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
     assert starts._PROGRAMS.made <= made + 1
     assert next(reversed(starts._PROGRAMS._values.values())) is not None, "native code was refused"
-    few = starting(start, bm.Wiener(5), (300,) if apart else ())(numbers[7:10], np.arange(7, 10))
+    few = starting(start, bm.Wiener(5), (300,) if apart else (), 0.0)(numbers[7:10], np.arange(7, 10))
     for a, b in zip(jax.tree.leaves(native), jax.tree.leaves(few), strict=True):
         assert np.array_equal(a[7:10], b)
 

@@ -71,7 +71,7 @@ def test_relaxation_is_exact(name):
     assert np.allclose(drag, drag.T, atol=1e-12)
     P = np.eye(system.space.dim)
     if system.constraints:  # covectors along the surface
-        G = np.asarray(evaluate(lambda: jacobian(system, q)))
+        G = np.asarray(evaluate(lambda: jacobian(system, q, 0.0)))
         P = P - G.T @ np.linalg.solve(G @ np.linalg.solve(M, G.T), G @ np.linalg.inv(M))
     drag = P @ drag @ P.T
     exact = expm(-H * drag @ np.linalg.inv(M)) @ P

@@ -111,6 +111,15 @@ def test_a_changed_temperature_or_friction_compiles_nothing():
     assert float(first.E.mean[-1]) != float(other.E.mean[-1])
 
 
+def _push(q0, q1, h, dW):
+    return 0.1 * h * jnp.array([q0[1] + q1[1], 0.0])
+
+
+def _discrete(system, more=lambda q0, q1, t: 0.0, **forces) -> bm.Discrete:
+    """The trapezoid action of free motion and something more."""
+    return bm.Discrete(system.space, lambda q0, q1, h, dW, t: (q1 - q0) @ (q1 - q0) / (2 * h) + more(q0, q1, t), system=system, **forces)
+
+
 def test_refusals():
     plain = bm.mechanical(bm.Euclidean(2), potential=lambda q: q @ q)
     with pytest.raises(bm.mechanics.system.BismutError, match="finite kT ≥ 0"):
@@ -134,6 +143,10 @@ def test_refusals():
         bm.Langevin(bm.thermalize(separable(), 1.0), 1.0, 1.0)
     with pytest.raises(ValueError, match="its own reverse"):
         bm.Langevin(plain, 1.0, 1.0, bm.Metropolised(bm.VariationalEuler))
+    with pytest.raises(ValueError, match="a force that is not −dU"):
+        bm.Langevin(plain, 1.0, 1.0, bm.Metropolised(lambda system: _discrete(system, forces=(_push, _push))))
+    with pytest.raises(ValueError, match=r"at a fixed time.*t = 0\.7"):
+        bm.Langevin(plain, 1.0, 1.0, bm.Metropolised(lambda system: _discrete(system, lambda q0, q1, t: t * q0[0] * (q1[1] - q0[1]))))
     with pytest.raises(ValueError, match="depends on the velocity"):
         bm.Langevin(bm.mechanical(bm.Euclidean(2), force=lambda q, v: -v), 1.0, 1.0)
     with pytest.raises(ValueError, match="no friction balances"):

@@ -20,9 +20,9 @@ from jaxtyping import Array, Float
 
 from bismut.arguments import checked
 from bismut.compile_cache import compiled
-from bismut.ensembles.checks import RUN, check_start, check_time, chosen_path, example_of
+from bismut.ensembles.checks import RUN, check_time, chosen_path, example_of
 from bismut.ensembles.observable import measure, value_of
-from bismut.ensembles.starts import many_starts
+from bismut.ensembles.starts import many_starts, start_at
 from bismut.errors import BismutError, DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
@@ -42,7 +42,7 @@ def average(
     step: Any,
     steps: int,
     trajectories: int = 1,
-    seed: int | None = None,
+    seed: Any = None,
     path: Path | None = None,
     t0: float = 0.0,
     over: str = "end",
@@ -57,7 +57,7 @@ def average(
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=trajectories)
     if not scheme.pathwise:
         scheme, start, step = jax.tree.map(_undifferentiated, (scheme, start, step))
-    batch = check_start(scheme, start, t0)
+    start, batch = start_at(scheme, start, t0)
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories}. Give one start, or one for each trajectory.")
     dtype, size = scheme.system.dtype, min(_BLOCK, trajectories)
@@ -67,7 +67,7 @@ def average(
     for first in range(0, trajectories, size):
         numbers = np.arange(first, first + size)
         weight = jnp.asarray(numbers < trajectories, dtype)
-        states = many_starts(start, path, np.minimum(numbers, trajectories - 1), batch)
+        states = many_starts(start, path, np.minimum(numbers, trajectories - 1), batch, t0)
         total = total + _block(scheme, of, path, states, counter(numbers), weight, h, begin, steps, over == "time")
     return total / trajectories
 

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 
 from bismut.arguments import Rule, table_of
 from bismut.compile_cache import Memory, key, split
@@ -35,7 +34,7 @@ RUN = {
 }  # what arguments of a run must be, beside the table of all functions
 
 
-def chosen_path(seed: int | None, path: Any, scheme: Scheme, *, step: Any, steps: int, trajectories: int) -> Path:
+def chosen_path(seed: Any, path: Any, scheme: Scheme, *, step: Any, steps: int, trajectories: int) -> Path:
     """The path of a seed, or the path itself, not both; refused if it cannot drive so many steps of so many trajectories."""
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
@@ -94,13 +93,13 @@ def check_looks(observe: Mapping[str, Any] | None, steps: Any) -> None:
             )
 
 
-def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
+def check_start(scheme: Scheme, start: Any, t: Any) -> tuple[int, ...]:
     """Refuse a start that is not a state of the scheme's system; return its batch axis, if it has one."""
     if not isinstance(start, State | Maxwell):
         raise ShapeError(f"start must be a State from scheme.start(...), got {type(start).__name__}.")
     if start.ledger if isinstance(start, Maxwell) else start.ledger is not None:
         scheme.check_ledger()
-    if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(start)):
+    if traced(start, t):
         return _one_axis(leading(scheme, start))  # differentiated or mapped over: its numbers are not known here
     if isinstance(start, Maxwell):
         return _one_axis(scheme.space.check(start.q, "start.q"))
@@ -108,14 +107,14 @@ def check_start(scheme: Scheme, start: Any, t: Any = 0.0) -> tuple[int, ...]:
     if jax.tree.leaves(start.q) and at != batch:
         raise ShapeError("start.q and start.p have different leading axes. Make the start with scheme.start(...).")
     dtype = scheme.system.dtype
-    for leaf in jax.tree.leaves(start):
+    for leaf in jax.tree.leaves((start.q, start.p, start.ledger)):
         kind = leaf.dtype if isinstance(leaf, np.ndarray | jax.Array) else jnp.asarray(leaf).dtype
         if kind != dtype:
             raise ShapeError(f"start is {kind}, but the system works in {dtype}. scheme.start(...) gives the right one.")
     if not scheme.system.separable and scheme.system.has_lagrangian:
-        _check_regular(scheme, start, batch)
+        _check_regular(scheme, State(start.q, start.p), batch, t)
     if scheme.system.constraints:
-        constraint.check_start(scheme.system, start, batch, t)
+        constraint.check_start(scheme.system, State(start.q, start.p), batch, t)
     return _one_axis(batch)
 
 
@@ -139,19 +138,20 @@ def example_of(start: State | Maxwell, batch: tuple[int, ...]) -> State:
     if isinstance(start, Maxwell):
         system = start.system
         return jax.eval_shape(lambda: State(system.space.origin(system.dtype), system.space.zero(system.dtype), start.books))
-    return jax.tree.map(shape, start)
+    return jax.tree.map(shape, State(start.q, start.p, start.ledger))
 
 
 _REGULAR = Memory(64)
 
 
-def _check_regular(scheme: Scheme, start: State, batch: tuple[int, ...]) -> None:
+def _check_regular(scheme: Scheme, start: State, batch: tuple[int, ...], t: Any) -> None:
     """Refuse a start at which the Legendre transform cannot be inverted. It is solved without compiling, 0.1 s, so what came out is remembered."""
     one = jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], start)
-    numbers = tuple(np.asarray(number).tobytes() for number in split((scheme.system, one))[0])
+    numbers = tuple(np.asarray(number).tobytes() for number in (*split((scheme.system, one))[0], t))
 
     def solvable() -> bool:
-        return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(evaluate(scheme.system.velocity, one.q, one.p)))
+        v = evaluate(lambda q, p: scheme.system.velocity(q, p, t), one.q, one.p)
+        return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(v))
 
     if not _REGULAR.get((key((scheme.system, one)), numbers), solvable):
         raise DegenerateError("∂L/∂v = p has no solution at the start: the Lagrangian is degenerate there, or the momentum lies outside its range.")

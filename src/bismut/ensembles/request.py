@@ -21,7 +21,6 @@ from bismut.ensembles.checks import (
     RUN,
     check_looks,
     check_observers,
-    check_start,
     check_time,
     chosen_path,
     example_of,
@@ -33,11 +32,11 @@ from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Setting, Watcher
 from bismut.ensembles.outcome import Failure
 from bismut.ensembles.result import Result
-from bismut.ensembles.starts import Starting, starting
-from bismut.ensembles.sweep import grid, started, variants
+from bismut.ensembles.starts import Starting, start_at, starting
+from bismut.ensembles.sweep import grid, variants
 from bismut.ensembles.task import Chosen, bytes_of, chosen, known, numbers_of, program
 from bismut.errors import BismutError, DomainError, nearest
-from bismut.mechanics import Maxwell, Scheme, State
+from bismut.mechanics import Maxwell, Scheme, State, start_on
 from bismut.noise import Path
 from bismut.tracing import nothing_traced, traced
 
@@ -137,7 +136,7 @@ class Request:
     def starting(self) -> tuple[Starting, ...]:
         """Where trajectories begin, for each variant; drawn by the engine that makes the steps."""
         native = self.chosen.engine.name == "native"
-        return tuple(starting(start, setting.path, self.batch, native) for start, setting in zip(self.starts, self.settings, strict=True))
+        return tuple(starting(start, setting.path, self.batch, self.t0, native) for start, setting in zip(self.starts, self.settings, strict=True))
 
     @property
     def begins(self) -> float:
@@ -173,7 +172,7 @@ def request(
     continue_from: Result | None = None,
 ) -> Request:
     """A checked request; arguments as for `simulate`."""
-    _check_untraced(scheme, start, step, t0, path)
+    _check_untraced(scheme, start, step, t0, path, seed)
     done = 0
     if continue_from is not None:
         given = {"start": start, "step": step, "trajectories": trajectories, "seed": seed, "path": path, "t0": t0, "sweep": sweep}
@@ -279,7 +278,7 @@ def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajecto
         return starts, (trajectories,)
     if continued:
         return (start,), (trajectories,)
-    batch = check_start(schemes[0], start, t0)
+    first, batch = start_at(schemes[0], start, t0)
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories}. Give one start, or one for each trajectory.")
-    return tuple(started(variant, start) for variant in schemes) if axes else (start,), batch
+    return tuple(start_on(variant, start, t0).state for variant in schemes) if axes else (first,), batch

@@ -54,7 +54,7 @@ class Provenance:
     versions: dict[str, str]
     machine: str = ""
     burn_in: int = 0
-    sweep: dict[str, list[float]] | None = None
+    sweep: dict[str, list[float | int]] | None = None
     trajectories_run: int | list[int] | None = None
     steps_run: int | None = None
     first_trajectory: int = 0

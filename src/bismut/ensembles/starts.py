@@ -1,6 +1,6 @@
 """Where trajectories begin: all at one state, each at one of a batch, or with random momenta.
 
-    p = ∂L/∂v(q, 0) + √(kT M(q)) z,      z the normals of the trajectory
+    p = ∂L/∂v(q, 0, t0) + √(kT M(q, t0)) z,      z the normals of the trajectory
 
 Momenta are drawn by one program for any number of trajectories: by the native engine, or by XLA where that has no code for it.
 """
@@ -18,8 +18,9 @@ import numpy as np
 from bismut.compile_cache import Memory, compiled, key, split
 from bismut.engines.choice import native_program
 from bismut.engines.engine import Course, Program, Task
+from bismut.ensembles.checks import check_start
 from bismut.errors import DomainError
-from bismut.mechanics import Maxwell, State
+from bismut.mechanics import Maxwell, Scheme, Start, State, start_on
 from bismut.noise import Index, Path, counter, words
 from bismut.spaces import Point
 from bismut.tracing import nothing_traced, traced
@@ -31,10 +32,23 @@ Draw = Callable[[Any, Point | None], State]
 Starting = Callable[[Any, Any], State]
 
 
-def starting(start: State | Maxwell, path: Path, batch: tuple[int, ...], native: bool = True) -> Starting:
+def start_at(scheme: Scheme, start: Any, t0: Any) -> tuple[State | Maxwell, tuple[int, ...]]:
+    """The start of a run that begins at t0, checked, and its batch axis, if it has one. One that names no time is made for t0."""
+    if isinstance(start, Start | Maxwell):
+        own = start.t
+        elsewhen = traced(own, t0) or not np.isclose(t0, 0.0 if own is None else own, rtol=1e-9, atol=1e-12)
+        if elsewhen and scheme.system.time_dependent and own is None:
+            start = start_on(scheme, start, t0)
+        elif elsewhen and scheme.system.time_dependent and not traced(own, t0):
+            raise DomainError(f"The start was made for t = {own:g}, but the run begins at t0 = {t0:g}. Give t0={own:g}, or the start another t.")
+    batch = check_start(scheme, start, t0)
+    return start.state, batch
+
+
+def starting(start: State | Maxwell, path: Path, batch: tuple[int, ...], t0: Any, native: bool = True) -> Starting:
     """The function (numbers of trajectories, their places in the batch) ↦ their starts, of length 1 if all begin alike."""
     if isinstance(start, Maxwell):
-        draw = drawing(start, path, bool(batch), native)
+        draw = drawing(start, path, bool(batch), t0, native)
         return lambda numbers, places: draw(numbers, _rows(start.q, places) if batch else None)
     if batch:
         return lambda numbers, places: _rows(start, places)
@@ -42,7 +56,7 @@ def starting(start: State | Maxwell, path: Path, batch: tuple[int, ...], native:
     return lambda numbers, places: one
 
 
-def one_start(start: State | Maxwell, path: Path, trajectory: Any, batch: tuple[int, ...]) -> State:
+def one_start(start: State | Maxwell, path: Path, trajectory: Any, batch: tuple[int, ...], t0: Any) -> State:
     """The start of one trajectory; of a batch, the one that belongs to it."""
     known = not traced(trajectory)
     if known and (isinstance(trajectory, bool) or not isinstance(trajectory, int | np.integer) or trajectory < 0):
@@ -51,15 +65,15 @@ def one_start(start: State | Maxwell, path: Path, trajectory: Any, batch: tuple[
         raise DomainError(f"There are starts for {batch[0]} trajectories, but trajectory {trajectory} was requested.")
     if isinstance(start, Maxwell):
         number = (np if known else jnp).asarray([trajectory])
-        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, number, batch))
+        return jax.tree.map(lambda leaf: leaf[0], many_starts(start, path, number, batch, t0))
     return jax.tree.map(lambda leaf: jnp.asarray(leaf)[trajectory], start) if batch else start
 
 
-def many_starts(start: State | Maxwell, path: Path, trajectories: Any, batch: tuple[int, ...], places: np.ndarray | None = None) -> State:
+def many_starts(start: State | Maxwell, path: Path, trajectories: Any, batch: tuple[int, ...], t0: Any, places: np.ndarray | None = None) -> State:
     """The starts of many trajectories along a first axis; of a batch, those at the places given, by default the numbers of the trajectories."""
     at: Any = trajectories.astype(np.int64) if places is None else places
     if batch or isinstance(start, Maxwell):
-        return starting(start, path, batch)(trajectories, at)
+        return starting(start, path, batch, t0)(trajectories, at)
     array = jnp if traced(start) else np
     return jax.tree.map(lambda leaf: array.broadcast_to(array.asarray(leaf), (len(at), *np.shape(leaf))), start)
 
@@ -68,12 +82,14 @@ def _rows(tree: Any, at: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf[at] if traced(leaf, at) else np.asarray(leaf)[at], tree)  # JAX would compile the selection
 
 
-def drawing(start: Maxwell, path: Path, apart: bool, native: bool) -> Draw:
+def drawing(start: Maxwell, path: Path, apart: bool, t0: Any, native: bool) -> Draw:
     """The function (numbers of trajectories, their points) ↦ their starts; without points, if they do not begin apart. By XLA, unless native code may
     draw them."""
-    one = eqx.tree_at(lambda maxwell: maxwell.q, start, jax.tree.map(_first, start.q)) if apart else start  # its points are data
-    if not nothing_traced() or traced((start, path)):
-        return lambda trajectories, q: _spread(one, path, counter(trajectories), q)
+    # Its points and its time are data.
+    one = eqx.tree_at(lambda maxwell: (maxwell.q, maxwell.t), start, (jax.tree.map(_first, start.q) if apart else start.q, None), is_leaf=_nothing)
+    t = jnp.asarray(t0, start.system.dtype) if traced(t0) else jax.device_put(np.asarray(t0, start.system.dtype))
+    if not nothing_traced() or traced((start, path, t0)):
+        return lambda trajectories, q: _spread(one, path, counter(trajectories), q, t)
     numbers, whole = split((one, path))
     point = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), one.q) if apart else None
     name = jax.default_backend(), key((one, path, point))
@@ -81,12 +97,16 @@ def drawing(start: Maxwell, path: Path, apart: bool, native: bool) -> Draw:
 
     def draw(trajectories: Any, q: Point | None) -> State:
         if not nothing_traced() or traced((trajectories, q)):
-            return _spread(one, path, counter(trajectories), q)
+            return _spread(one, path, counter(trajectories), q, t)
         if program is None:
-            return _few_at_a_time(one, path, trajectories, q)
-        return program.states(program.begin(Course(1.0, 0.0), numbers, trajectories, (words(trajectories), q)))
+            return _few_at_a_time(one, path, trajectories, q, t)
+        return program.states(program.begin(Course(1.0, float(t0)), numbers, trajectories, (words(trajectories), q)))
 
     return draw
+
+
+def _nothing(value: Any) -> bool:
+    return value is None
 
 
 def _first(leaf: Any) -> Any:
@@ -97,9 +117,8 @@ def _program(numbers: Any, whole: Any, point: Point | None, dtype: np.dtype) -> 
     """The beginning of a task that never takes a step; None if there is no native code for it."""
 
     def begin(given, t, numbers):
-        del t
         (start, path), (trajectory, q) = whole(numbers), given
-        return start.draw(path, trajectory, start.q if q is None else q)
+        return start.draw(path, trajectory, start.q if q is None else q, t)
 
     word = jax.ShapeDtypeStruct((), np.dtype(np.uint32))
     task = Task(
@@ -116,18 +135,18 @@ def _program(numbers: Any, whole: Any, point: Point | None, dtype: np.dtype) -> 
     return native_program(task)
 
 
-def _few_at_a_time(start: Maxwell, path: Path, trajectories: np.ndarray, q: Point | None) -> State:
+def _few_at_a_time(start: Maxwell, path: Path, trajectories: np.ndarray, q: Point | None, t: Any) -> State:
     """By XLA; the last of them are filled up."""
     parts = []
     for first in range(0, len(trajectories), _AT_A_TIME):
         places = np.minimum(np.arange(first, first + _AT_A_TIME), len(trajectories) - 1)
         there = jax.tree.map(lambda leaf, places=places: np.asarray(leaf)[places], q)
-        parts.append(_spread(start, path, counter(trajectories[places]), there))
+        parts.append(_spread(start, path, counter(trajectories[places]), there, t))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[: len(trajectories)], *parts)
 
 
 @compiled
-def _spread(start: Maxwell, path: Path, index: Index, q: Point | None) -> State:
+def _spread(start: Maxwell, path: Path, index: Index, q: Point | None, t: Any) -> State:
     if q is None:
-        return jax.vmap(lambda i: start.draw(path, i, start.q))(index)
-    return jax.vmap(lambda i, place: start.draw(path, i, place))(index, q)
+        return jax.vmap(lambda i: start.draw(path, i, start.q, t))(index)
+    return jax.vmap(lambda i, place: start.draw(path, i, place, t))(index, q)

@@ -19,8 +19,7 @@ import numpy as np
 
 from bismut.arguments import shown
 from bismut.errors import DomainError, nearest
-from bismut.mechanics import Maxwell, Scheme, State
-from bismut.mechanics.scheme import again
+from bismut.mechanics import Scheme
 
 # Names of axes and arrays of reports, beside which a swept parameter stands as a further axis.
 AXES = frozenset(
@@ -56,13 +55,6 @@ def variants(scheme: Scheme, axes: dict[str, np.ndarray]) -> list[Scheme]:
     return [_changed(scheme, dict(zip(axes, values, strict=True))) for values in product(*axes.values())]
 
 
-def started(variant: Scheme, start: State | Maxwell) -> State | Maxwell:
-    """The start as the variant would make it: Maxwell momenta of its masses and, of a start made with velocity=, the momentum of that velocity."""
-    if isinstance(start, Maxwell):
-        return eqx.tree_at(lambda maxwell: maxwell.system, start, variant.system)
-    return again(start, variant)
-
-
 def _changed(scheme: Scheme, values: dict[str, Any]) -> Scheme:
     for name, value in values.items():
         scheme = _with(scheme, name, value)
@@ -72,7 +64,9 @@ def _changed(scheme: Scheme, values: dict[str, Any]) -> Scheme:
 def _with(scheme: Scheme, name: str, value) -> Scheme:
     parameters = scheme.system.parameters
     if isinstance(parameters, Mapping) and name in parameters:
-        number = jnp.broadcast_to(jnp.asarray(value, scheme.system.dtype), jnp.shape(parameters[name]))
+        whole = jnp.issubdtype(jnp.result_type(parameters[name]), jnp.integer) and isinstance(value, np.integer)  # integers stay integers
+        kind = jnp.result_type(parameters[name]) if whole else scheme.system.dtype
+        number = jnp.broadcast_to(jnp.asarray(value, kind), jnp.shape(parameters[name]))
         return eqx.tree_at(lambda s: s.system.parameters[name], scheme, number)
     number = _number(scheme, name)
     if number is not None:

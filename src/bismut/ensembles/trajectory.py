@@ -15,10 +15,10 @@ from jaxtyping import Array, Float, Int
 
 from bismut.arguments import Rule, checked, is_index
 from bismut.compile_cache import compiled
-from bismut.ensembles.checks import RUN, check_start, check_time, chosen_path
+from bismut.ensembles.checks import RUN, check_time, chosen_path
 from bismut.ensembles.following import follow
 from bismut.ensembles.outcome import Failure, Outcome
-from bismut.ensembles.starts import one_start
+from bismut.ensembles.starts import one_start, start_at
 from bismut.errors import DomainError
 from bismut.flows import Solve, kernel
 from bismut.mechanics import Scheme, State
@@ -88,7 +88,7 @@ def trajectory(
     step: Any,
     steps: int,
     every: int = 1,
-    seed: int | None = None,
+    seed: Any = None,
     trajectory: Any = 0,
     path: Path | None = None,
     t0: float = 0.0,
@@ -106,7 +106,8 @@ def trajectory(
     if steps % every:
         raise DomainError(f"steps must be a multiple of every so that the last state is kept, got steps = {steps} and every = {every}.")
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=1 if traced(trajectory) else trajectory + 1)
-    state = one_start(start, path, trajectory, check_start(scheme, start, t0))
+    start, batch = start_at(scheme, start, t0)
+    state = one_start(start, path, trajectory, batch, t0)
     dtype = scheme.system.dtype
     if not traced((scheme, state, path, trajectory, step, t0)):
         h, begin = np.asarray(step, dtype), np.asarray(t0, dtype)

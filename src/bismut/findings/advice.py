@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from bismut.arguments import checked
-from bismut.ensembles.checks import RUN, check_start
-from bismut.ensembles.starts import one_start
+from bismut.ensembles.checks import RUN
+from bismut.ensembles.starts import one_start, start_at
 from bismut.errors import BismutError
 from bismut.findings import gibbs
 from bismut.findings.bath import bath_of
@@ -107,7 +107,8 @@ def advise_step(
     Where averages are not yet those of equilibrium, `advice.doubt` says so and `advice.step` is NaN.
     """
     check_process()
-    state = one_start(start, Wiener(seed), 0, check_start(scheme, start))
+    start, batch = start_at(scheme, start, 0.0)
+    state = one_start(start, Wiener(seed), 0, batch, 0.0)
     state = State(state.q, state.p)
     bath, why = bath_of(scheme, state, step, temperature)
     if bath is None:

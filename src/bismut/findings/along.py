@@ -27,7 +27,7 @@ from bismut.spaces import Space
 _STEPS = 200  # of the trajectory along which conservation is measured
 
 
-def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Finding]:
+def one_step(scheme: Scheme, state: State, path: Wiener, step: float, t0: float = 0.0) -> list[Finding]:
     """Symplectic form and phase volume; after reduction the bracket."""
     system, claims = scheme.system, scheme.promised
     if system.reduced:
@@ -36,7 +36,7 @@ def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Fi
 
     def structure(state: State):
         # Three times the usual increment, so that a defect proportional to the noise is not missed.
-        return step_structure(scheme, state, h, 3 * path.increment(counter(0), counter(0), scheme.channels, h, system.dtype))
+        return step_structure(scheme, state, h, 3 * path.increment(counter(0), counter(0), scheme.channels, h, system.dtype), t0)
 
     defect, volume, scale = map(float, evaluate(structure, state))
     claimed = claims.symplectic and not scheme.forced
@@ -44,8 +44,8 @@ def one_step(scheme: Scheme, state: State, path: Wiener, step: float) -> list[Fi
     return [at_most("symplectic defect", defect, limit, claimed, "max |TᵀΩT − Ω| of one step"), _volume(scheme, volume, step, limit, claimed)]
 
 
-def short_path(scheme: Scheme, state: State, path: Wiener, step: float) -> Trajectory:
-    return trajectory(scheme, state, step=step, steps=_STEPS, path=path)
+def short_path(scheme: Scheme, state: State, path: Wiener, step: float, t0: float = 0.0) -> Trajectory:
+    return trajectory(scheme, state, step=step, steps=_STEPS, path=path, t0=t0)
 
 
 def along(scheme: Scheme, run: Trajectory, path: Wiener, step: float, near: Near | None = None) -> list[Finding]:
@@ -59,7 +59,7 @@ def along(scheme: Scheme, run: Trajectory, path: Wiener, step: float, near: Near
     if type(system.space).violation is not Space.violation and np.isfinite(np.asarray(jax.tree.leaves(run.states.p)[0])).all():
         findings.append(_on_the_space(system.space, run.states.q, eps))
     if isinstance(scheme, Action):
-        findings.append(_stationary(scheme, run.states, path, step, eps))
+        findings.append(_stationary(scheme, run, path, step, eps))
     solved = bool(np.asarray(run.solve.converged).all())
     worst, most = float(np.asarray(run.solve.residual).max()), int(np.asarray(run.solve.iterations).max())
     findings.append(Finding("solve", worst, np.inf, decided(solved), f"largest residual of {_STEPS} steps, at most {most} iterations each"))
@@ -118,18 +118,19 @@ def _constraints(scheme: Scheme, run: Trajectory, eps: float) -> list[Finding]:
     ]
 
 
-def _stationary(scheme: Action, states: State, path: Wiener, step: float, eps: float) -> Finding:
+def _stationary(scheme: Action, run: Trajectory, path: Wiener, step: float, eps: float) -> Finding:
+    states, times = run.states, np.asarray(run.times)
     h = jnp.asarray(step, scheme.system.dtype)
     size = 1 + largest(states.p)
 
     def slope_of(q, p):
-        return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype), p=p)
+        return action_differential(scheme, q, h, path.increments(0, _STEPS, scheme.channels, step, scheme.system.dtype), times[0], p=p)
 
     slopes = np.asarray(evaluate(slope_of, states.q, states.p))
     if scheme.system.constraints:
         inner = jax.tree.map(lambda leaf: np.asarray(leaf)[1:-1], states.q)
         normals = jax.vmap(lambda q, t: jacobian(scheme.system, q, t))
-        slopes = _tangential(slopes, np.asarray(evaluate(normals, inner, step * np.arange(1, _STEPS, dtype=scheme.system.dtype))))
+        slopes = _tangential(slopes, np.asarray(evaluate(normals, inner, times[1:-1])))
     slope, summed = float(np.abs(slopes).max()), "|d𝔊 + work of forces|" if scheme.forced else "|d𝔊|"
     return at_most("action stationary", slope, 1e3 * eps * size / step, True, f"largest {summed} along a computed path")
 

@@ -16,10 +16,8 @@ import numpy as np
 from bismut.flows import Langevin
 from bismut.host import evaluate
 from bismut.mechanics import Scheme, State, System
-from bismut.mechanics.dependence import depends
 from bismut.mechanics.friction import Friction, Nothing
 from bismut.mechanics.heat import Drag
-from bismut.tracing import without_numbers
 
 
 class Bath(NamedTuple):
@@ -71,14 +69,7 @@ def _driven(scheme: Scheme) -> str:
             return "stochastic potentials drive the system beside the bath, and nothing balances them"
     elif isinstance(system.dissipation, Drag) and _moves(system.dissipation.temperature.function):
         return "the bath changes in time"
-    return "the system depends on time" if depends_on_time(system) else ""
-
-
-@without_numbers
-def depends_on_time(system: System) -> bool:
-    """Whether L or the noise can change with t."""
-    q, v, t = system.space.origin(system.dtype), system.space.zero(system.dtype), jnp.zeros((), system.dtype)
-    return depends(lambda t: (system.lagrangian(q, v, t), system.noise(q, t)), t)
+    return "the system depends on time" if system.time_dependent else ""
 
 
 def _moves(law: Any) -> bool:

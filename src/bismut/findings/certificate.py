@@ -27,7 +27,7 @@ from bismut.ensembles import Result
 from bismut.ensembles.starts import many_starts, one_start
 from bismut.ensembles.task import compile_time
 from bismut.findings.along import along, one_step, short_path
-from bismut.findings.bath import Bath, bath_of, depends_on_time
+from bismut.findings.bath import Bath, bath_of
 from bismut.findings.chance import ALARM, judged
 from bismut.findings.consistency import derivatives
 from bismut.findings.equilibrium import GROUP, axes_of, kinetic, moving, temperatures
@@ -104,7 +104,7 @@ def bath_of_quickly(scheme: Scheme) -> bool:
 
 
 def _first(request: Any) -> State:
-    state = one_start(request.starts[0], request.path, 0, request.batch)
+    state = one_start(request.starts[0], request.path, 0, request.batch, request.t0)
     return State(state.q, state.p)
 
 
@@ -161,7 +161,7 @@ def kept_by(scheme: Scheme) -> list[str]:
     """What a run without a bath can say from its first states and its last."""
     system = scheme.system
     still = not scheme.channels and not scheme.forced and system.moves
-    return (["energy"] if still and not (system.has_lagrangian and depends_on_time(system)) else []) + [f"Casimir {name}" for name in scheme.casimirs]
+    return (["energy"] if still and not system.time_dependent else []) + [f"Casimir {name}" for name in scheme.casimirs]
 
 
 def _kept(scheme: Scheme, request: Any, result: Result) -> list[Finding]:
@@ -169,7 +169,7 @@ def _kept(scheme: Scheme, request: Any, result: Result) -> list[Finding]:
     assert result.final is not None
     count = min(_FEW, request.trajectories)
     numbers = np.arange(request.first, request.first + count, dtype=np.uint64)
-    begin = many_starts(request.starts[0], request.path, numbers, request.batch, np.arange(count))
+    begin = many_starts(request.starts[0], request.path, numbers, request.batch, request.t0, np.arange(count))
     ends = [State(*(jax.tree.map(lambda leaf: np.asarray(leaf)[:count], part) for part in (state.q, state.p))) for state in (begin, result.final)]
     system, said = scheme.system, f"relative, largest of {count} trajectories after {result.steps_done} steps"
     functions = ({"energy": system.energy} if "energy" in kept_by(scheme) else {}) | {f"Casimir {name}": f for name, f in scheme.casimirs.items()}
@@ -185,7 +185,8 @@ def _kept(scheme: Scheme, request: Any, result: Result) -> list[Finding]:
 def _constraints(scheme: Scheme, result: Result) -> Finding:
     system, final = scheme.system, result.final
     assert final is not None
-    off = np.asarray(evaluate(jax.vmap(system.constraint), final.q))
+    end = result.request.t0 + result.request.step * result.steps_done
+    off = np.asarray(evaluate(jax.vmap(lambda q: system.constraint(q, end)), final.q))
     size = 1 + max(float(np.nanmax(np.abs(leaf))) for leaf in jax.tree.leaves((final.q, final.p)))
     limit = 1e3 * float(np.finfo(system.dtype).eps) * size**2
     return at_most("constraints", float(np.nanmax(np.abs(off))), limit, True, f"largest |g(q)| after {result.steps_done} steps")
@@ -195,13 +196,15 @@ def _structure(purse: Purse, scheme: Scheme, first: Callable[[], State], request
     """One step, then a short path and what it keeps, then engines against each other."""
     path, step, system = request.path, request.step, scheme.system
     told = compile_time(request.chosen)
-    unit = purse.buy(_STEP * max(_UNKNOWN if told is None else told, _LEAST), ("structure of a step",), lambda: one_step(scheme, first(), path, step))
-    run = cache(lambda: short_path(scheme, first(), path, step))
+    unit = purse.buy(
+        _STEP * max(_UNKNOWN if told is None else told, _LEAST), ("structure of a step",), lambda: one_step(scheme, first(), path, step, request.t0)
+    )
+    run = cache(lambda: short_path(scheme, first(), path, step, request.t0))
     seen = ("stays on the space", "constraints")  # in the last states
     walk = lambda: [finding for finding in along(scheme, run(), path, step) if finding.law not in seen]
     walked = purse.buy(_PATH * unit, ("structure along a path",), walk)
     unit = float("inf") if walked == float("inf") else unit
     if system.has_lagrangian and not system.in_phase_space:
         purse.buy(_DERIVATIVES * unit, ("derivatives",), lambda: derivatives(system, neighbours(system, run().states)))
-    purse.buy(_REVERSAL * unit, ("own adjoint", "reversible"), lambda: reversal(scheme, run().states, path, step))
-    purse.buy(_INTEGRITY * unit, ("integrity",), lambda: integrity(scheme, first(), step=step, seed=path.seed_number))
+    purse.buy(_REVERSAL * unit, ("own adjoint", "reversible"), lambda: reversal(scheme, run().states, path, step, request.t0))
+    purse.buy(_INTEGRITY * unit, ("integrity",), lambda: integrity(scheme, first(), step=step, seed=path.seed_number, t0=request.t0))

@@ -16,7 +16,6 @@ import numpy as np
 
 from bismut.actions import Action
 from bismut.ensembles import energy, perform, request, values
-from bismut.findings.bath import depends_on_time
 from bismut.findings.chance import mean_of, near
 from bismut.findings.finding import Finding, Verdict, at_most
 from bismut.findings.order import Convergence, slope_of
@@ -35,7 +34,7 @@ _UNSTABLE = 10.0  # oscillations that a half of all trajectories may be away
 def drift(scheme: Scheme, state: State, *, step: float, seed: int) -> list[Finding]:
     """The secular change of H over its oscillation; a claim for symplectic schemes, a fact for others."""
     system = scheme.system
-    if system.forced or not system.has_lagrangian or depends_on_time(system):
+    if system.forced or not system.has_lagrangian or system.time_dependent:
         return []
     still = _without_noise(scheme)
     if still is None:
@@ -102,5 +101,5 @@ def _spread(scheme: Scheme, state: State, seed: int) -> State:
     flat = np.asarray(evaluate(space.flatten, state.p))
     shaken = flat * (1 + 0.05 * rng.normal(size=(_TRAJECTORIES, len(flat)))) + 0.01 * np.abs(flat).max() * rng.normal(size=(_TRAJECTORIES, len(flat)))
     q = jax.device_put(jax.tree.map(lambda leaf: np.broadcast_to(np.asarray(leaf), (_TRAJECTORIES, *np.shape(leaf))), state.q))
-    along = lambda q, p: project(system, q, p)[0] if system.constraints else p
+    along = lambda q, p: project(system, q, p, 0.0)[0] if system.constraints else p
     return State(q, evaluate(jax.vmap(lambda q, x: along(q, space.unflatten(x))), q, shaken.astype(system.dtype)))

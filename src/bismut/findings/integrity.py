@@ -22,19 +22,20 @@ _STEPS = 8
 _LARGEST = 100  # degrees of freedom up to which steps are made without a compiler
 
 
-def integrity(scheme: Scheme, state: State, *, step: float, seed: int) -> list[Finding]:
+def integrity(scheme: Scheme, state: State, *, step: float, seed: int, t0: float = 0.0) -> list[Finding]:
     """Findings on engines, on plain evaluation, and on cutting a run."""
     dtype = scheme.system.dtype
     eps = float(np.finfo(dtype).eps)
-    run = lambda steps: perform(request(scheme, state, step=step, steps=steps, every=_STEPS, trajectories=TRAJECTORIES, seed=seed), progress=False)
+    common = {"step": step, "every": _STEPS, "trajectories": TRAJECTORIES, "seed": seed, "t0": t0}
+    run = lambda steps: perform(request(scheme, state, steps=steps, **common), progress=False)
     whole = run(_STEPS)
     mine = whole.provenance.mode
     dW = fine_increments(scheme, Wiener(seed), step, _STEPS, TRAJECTORIES)
-    other = by_xla(scheme, state, jnp.asarray(step, dtype), jnp.asarray(dW), jnp.asarray(_STEPS))
+    other = by_xla(scheme, state, jnp.asarray(step, dtype), jnp.asarray(dW), jnp.asarray(_STEPS), jnp.asarray(t0, dtype))
     words = f"largest difference of {_STEPS} steps by the {mine} engine and by XLA, relative"
     return [
         at_most("engines agree", _gap(whole.final, other), 1e6 * eps, True, words),
-        _without_compiler(scheme, state, dW[0], step, other, eps),
+        _without_compiler(scheme, state, dW[0], step, t0, other, eps),
         _cut(scheme, run(_STEPS // 2), whole),
     ]
 
@@ -47,12 +48,13 @@ def _cut(scheme: Scheme, half: Result, whole: Result) -> Finding:
     )
 
 
-def _without_compiler(scheme: Scheme, state: State, dW: np.ndarray, step: float, compiled: State, eps: float) -> Finding:
+def _without_compiler(scheme: Scheme, state: State, dW: np.ndarray, step: float, t0: float, compiled: State, eps: float) -> Finding:
     """Operation by operation in NumPy, against the same steps compiled."""
     law, dtype = "compilers agree", scheme.system.dtype
     if scheme.space.dim > _LARGEST:
         return not_measured(law, f"{scheme.space.dim} degrees of freedom take long without a compiler; up to {_LARGEST} are tried")
-    plain = evaluate(lambda z, h, dW: kernel.walk(scheme, z, h, dW, len(dW)), state, jnp.asarray(step, dtype), jnp.asarray(dW))
+    walk = lambda z, h, t0, dW: kernel.walk(scheme, z, h, dW, len(dW), t0)
+    plain = evaluate(walk, state, jnp.asarray(step, dtype), jnp.asarray(t0, dtype), jnp.asarray(dW))
     first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], compiled)
     words = f"largest difference of {_STEPS} steps by XLA and one by one in NumPy, relative"
     return at_most(law, _gap(first, plain), 1e6 * eps, True, words)

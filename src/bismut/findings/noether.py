@@ -127,7 +127,7 @@ def _surface(system: System, q: Point, place: Point) -> Point:
     """The nearest points with g = 0, or the place on the path where none is found."""
 
     def one(q, place):
-        point, root = nearest_point(system, q)
+        point, root = nearest_point(system, q, 0.0)
         return jax.tree.map(lambda a, b: jnp.where(root.converged, a, b), point, place)
 
     return jax.vmap(one)(q, place)
@@ -187,7 +187,7 @@ def _changes(system: System, q: Point, v: Velocity) -> tuple[Change, Change]:
 
 def _leaving(system: System, q: Point) -> Change:
     """|G ξ| over the size of its terms: whether the symmetry leads off the surface g = 0."""
-    return _along(system, q, jacobian(system, q) if system.constraints else None)
+    return _along(system, q, jacobian(system, q, 0.0) if system.constraints else None)
 
 
 def _work(system: System, q: Point, v: Velocity) -> Change:

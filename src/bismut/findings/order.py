@@ -53,13 +53,13 @@ def final_states(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m
         found = arrive(scheme, starts, float(h), 0.0, np.asarray(dW), int(steps))
         if found is not None:
             return found
-    return by_xla(scheme, start, h, dW, steps)
+    return by_xla(scheme, start, h, dW, steps, jnp.zeros_like(h))
 
 
 @compiled
-def by_xla(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m"], steps) -> State:
+def by_xla(scheme: Scheme, start: State, h, dW: Float[Array, "paths most m"], steps, t0) -> State:
     """The same as XLA computes it."""
-    return jax.vmap(lambda increments: kernel.walk(scheme, start, h, increments, steps))(dW)
+    return jax.vmap(lambda increments: kernel.walk(scheme, start, h, increments, steps, t0))(dW)
 
 
 def fine_increments(scheme: Scheme, path: Path, h: float, steps: int, trajectories: int, first: int = 0) -> np.ndarray:

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.findings.bath import depends_on_time
 from bismut.findings.finding import Finding, at_most, not_measured
 from bismut.flows import Langevin, flow
 from bismut.host import evaluate
@@ -24,7 +23,7 @@ from bismut.spaces import scale
 _PLACES = 5  # of the path, away from its start, which may be a special one
 
 
-def reversal(scheme: Scheme, states: State, path: Path, step: float) -> list[Finding]:
+def reversal(scheme: Scheme, states: State, path: Path, step: float, t0: float = 0.0) -> list[Finding]:
     """Claims of schemes that are their own adjoint, facts for all others; nothing for a bath, which forgets where it came from."""
     system = scheme.system
     if isinstance(scheme, Langevin) or system.dissipation is not None:
@@ -43,7 +42,7 @@ def reversal(scheme: Scheme, states: State, path: Path, step: float) -> list[Fin
         turned = _turned(step_of(_turned(there), h, dW, t))
         return [jnp.max(jax.vmap(lambda a, b: _gap(system, a, b))(end, places)) for end in (back, turned)]
 
-    gaps = [float(gap) for gap in evaluate(both, places, step * np.asarray(chosen, system.dtype))]
+    gaps = [float(gap) for gap in evaluate(both, places, t0 + step * np.asarray(chosen, system.dtype))]
     size = 1 + max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(places.p))
     limit, claimed = 1e4 * float(np.finfo(system.dtype).eps) * size, scheme.promised.self_adjoint
     laws = (("own adjoint", "|φ₋ₕ φₕ z − z|", "", ""), ("reversible", "|ρφρφ z − z|", ", ρ(q, p) = (q, −p)", _one_way(system, places)))
@@ -74,7 +73,7 @@ def _one_way(system: System, places: State) -> str:
     """What keeps a system from being reversible; empty where nothing does."""
     if not system.moves:
         return "without a Lagrangian nobody can say whether the system is reversible"
-    if system.moving_constraint or (system.has_lagrangian and depends_on_time(system)):
+    if system.time_dependent:
         return "the system depends on time"
 
     def odd(state: State):

@@ -17,8 +17,8 @@ from dataclasses import replace
 from typing import Any
 
 from bismut.arguments import checked
-from bismut.ensembles.checks import RUN, check_start
-from bismut.ensembles.starts import one_start
+from bismut.ensembles.checks import RUN
+from bismut.ensembles.starts import one_start, start_at
 from bismut.errors import DomainError
 from bismut.findings.along import along, one_step, short_path
 from bismut.findings.chance import ALARM, judged
@@ -79,7 +79,8 @@ def verify(
     seconds = seconds_of(budget)
     begun = time.monotonic()
     path = Wiener(seed)
-    state = one_start(start, path, 0, check_start(scheme, start))
+    start, batch = start_at(scheme, start, 0.0)
+    state = one_start(start, path, 0, batch, 0.0)
     bare = State(state.q, state.p)
     system = scheme.system
     findings: list[Finding] = []

@@ -31,6 +31,7 @@ def time(t0, h, k: Index) -> Float[Array, ""]:
 
 
 def begin(scheme: Scheme, state: State, t) -> Carry:
+    state = state.state
     return Carry(state, remember(flow(scheme), state, t))
 
 
@@ -45,13 +46,13 @@ def one_step(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t) -> Stat
     return step(scheme, begin(scheme, state, t), h, dW, t)[0].state
 
 
-def walk(scheme: Scheme, state: State, h, increments: Float[Array, "most m"], steps) -> State:
-    """The state after a number of steps that is data, from time 0, each with its row of increments."""
+def walk(scheme: Scheme, state: State, h, increments: Float[Array, "most m"], steps, t0) -> State:
+    """The state after a number of steps that is data, from time t0, each with its row of increments."""
 
     def one(k, carry):
-        return step(scheme, carry, h, increments[k], h * k.astype(jnp.result_type(h)))[0]
+        return step(scheme, carry, h, increments[k], t0 + h * k.astype(jnp.result_type(h)))[0]
 
-    return jax.lax.fori_loop(0, steps, one, begin(scheme, state, jnp.zeros_like(h))).state
+    return jax.lax.fori_loop(0, steps, one, begin(scheme, state, t0)).state
 
 
 def finite(state: State) -> Bool[Array, ""]:

@@ -89,6 +89,9 @@ def attempt(pieces: Langevin, action: Callable[[System], Action], state: State, 
     return tried, solve, solve.converged & returned.converged & (_gap(pieces.space, back, state) < near)
 
 
+_TIMES = (0.0, 0.7)  # at which a step is tried
+
+
 class Frozen(Action):
     """An action with time standing still."""
 
@@ -106,9 +109,18 @@ class Frozen(Action):
     def explicit_force(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.of.explicit_force
 
+    @property
+    def forced(self) -> bool:
+        return self.of.forced
+
+    def impulses(self, q0, q1, h, dW, t):
+        del t
+        return self.of.impulses(q0, q1, h, dW, self.now)
+
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
+        del t
         still = lambda f: lambda *arguments: f(*arguments[:-1], self.now)
-        return self.of(still(L), still(gamma), q0, q1, v, h, dW, t)
+        return self.of(still(L), still(gamma), q0, q1, v, h, dW, self.now)
 
 
 def check_reversible(pieces: Langevin, action: Callable[[System], Action]) -> None:
@@ -118,21 +130,24 @@ def check_reversible(pieces: Langevin, action: Callable[[System], Action]) -> No
         raise BismutError("A Metropolised step cannot have noise that no friction balances. Omit friction= to balance the system's γ_i.")
     if pieces.temperature.zero:
         raise DomainError("temperature must be positive for a Metropolised step.")
-    if system.forced:
+    scheme = pieces.scheme_of(action)
+    if system.forced or scheme.forced:
         raise BismutError("A Metropolised step samples exp(−H/kT); it does not allow a force that is not −dU.")
     space, dtype = system.space, system.dtype
     point = lambda: space.move(space.origin(dtype), space.unflatten(jnp.linspace(0.1, 0.3, space.dim, dtype=dtype)))
     at_rest = _number(lambda: jnp.max(jnp.abs(space.flatten(system.momentum(point(), space.zero(dtype))))))
     if at_rest is not None and at_rest > 0:
         raise BismutError("A Metropolised step needs L(q, −v) = L(q, v), but this Lagrangian has a term linear in the velocity.")
-    scheme = pieces.scheme_of(action)
-    if not isinstance(scheme, Verlet) and not system.constraints:
-        state = lambda: State(point(), space.unflatten(jnp.linspace(0.5, 1.0, space.dim, dtype=dtype)))
-        gap = _number(lambda: reversed_gap(scheme, state(), 0.1, jnp.zeros(0, dtype)))
+    if isinstance(scheme, Verlet) or system.constraints:
+        return
+    state = lambda: State(point(), space.unflatten(jnp.linspace(0.5, 1.0, space.dim, dtype=dtype)))
+    for t in _TIMES:  # as it is stepped: with time standing still, whenever that is
+        frozen = Frozen(scheme.system, scheme, t, retraction=scheme.retraction)
+        gap = _number(lambda frozen=frozen, t=t: reversed_gap(frozen, state(), 0.1, jnp.zeros(0, dtype), t))
         if gap is not None and not gap < 1e-9:
             raise BismutError(
-                f"A Metropolised step must be its own reverse, but {scheme.title} reversed misses its start by {gap:.2g} (step 0.1). "
-                "Use bm.Verlet, or a midpoint action with the exponential retraction."
+                f"A Metropolised step must be its own reverse at a fixed time, but {scheme.title} reversed misses its start by {gap:.2g} "
+                f"(step 0.1, t = {t:g}). Use bm.Verlet, or a midpoint action with the exponential retraction."
             )
 
 
@@ -142,11 +157,11 @@ def _number(compute: Callable[[], Any]) -> float | None:
     return None if traced(value) else float(value)
 
 
-def reversed_gap(action: Action, state: State, h, dW) -> Float[Array, ""]:
+def reversed_gap(action: Action, state: State, h, dW, t) -> Float[Array, ""]:
     """How far a step, turned around and repeated, misses its beginning."""
     step = Variational(action)
-    there, _ = step.advance(state, h, dW, 0.0)
-    back, _ = step.advance(State(there.q, scale(-1.0, there.p)), h, dW, 0.0)
+    there, _ = step.advance(state, h, dW, t)
+    back, _ = step.advance(State(there.q, scale(-1.0, there.p)), h, dW, t)
     return _gap(action.space, back, state)
 
 

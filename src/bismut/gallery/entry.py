@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 from bismut.actions import VariationalEuler
 from bismut.drawing import Drawing
 from bismut.ensembles import Trajectory, trajectory
-from bismut.ensembles.checks import check_start
-from bismut.ensembles.starts import one_start
+from bismut.ensembles.starts import one_start, start_at
 from bismut.errors import BismutError, nearest
-from bismut.mechanics import Maxwell, Scheme, State, System
+from bismut.mechanics import Maxwell, Scheme, State, System, time_of
 from bismut.noise import Wiener
 
 
@@ -126,7 +125,9 @@ class Trial:
     @cached_property
     def state(self) -> State:
         """The start as one state; of Maxwell momenta, the first draw."""
-        return one_start(self.start, Wiener(self.seed), 0, check_start(self.scheme, self.start))
+        t = time_of(self.start)
+        start, batch = start_at(self.scheme, self.start, t)
+        return one_start(start, Wiener(self.seed), 0, batch, t)
 
     @cached_property
     def trajectory(self) -> Trajectory:

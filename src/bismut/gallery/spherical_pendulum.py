@@ -33,7 +33,7 @@ def spherical_pendulum(mass: float = 1.0, length: float = 1.0, gravity: float = 
 
 def _leaving(trial) -> float:
     system = trial.system
-    return largest(trial, lambda state: rate(system, state.q, system.velocity(state.q, state.p)))
+    return largest(trial, lambda state: rate(system, state.q, system.velocity(state.q, state.p), 0.0))
 
 
 def picture(system: System, x) -> Drawing:

@@ -31,7 +31,8 @@ from bismut.mechanics.bodies import (
 from bismut.mechanics.heat import thermalize
 from bismut.mechanics.lie_poisson import LiePoisson
 from bismut.mechanics.mechanical import mechanical
-from bismut.mechanics.scheme import Claims, Maxwell, Scheme
+from bismut.mechanics.scheme import Claims, Scheme
+from bismut.mechanics.start import Maxwell, Start, start_on, time_of
 from bismut.mechanics.state import Ledger, State, blank_ledger
 from bismut.mechanics.symmetry import Symmetry, left_rotation, left_rotations, right_rotation, symmetry, translation, translations
 from bismut.mechanics.system import System
@@ -49,6 +50,7 @@ __all__ = [
     "Placed",
     "Potential",
     "Scheme",
+    "Start",
     "State",
     "Symmetry",
     "System",
@@ -75,8 +77,10 @@ __all__ = [
     "soft_spheres",
     "springs",
     "stack_bodies",
+    "start_on",
     "symmetry",
     "thermalize",
+    "time_of",
     "translation",
     "translation_noise",
     "translations",

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-9  # how far off the surface a start may lie; a step brings it to round-off
 
 
-def covector(system: System, q: Point, multipliers: Float[Array, " k"], t=0.0) -> Float[Array, " n"]:
+def covector(system: System, q: Point, multipliers: Float[Array, " k"], t) -> Float[Array, " n"]:
     """Gᵀλ as one vector."""
     space = system.space
     along = lambda e: system.constraint(space.nudge(q, e), t) @ multipliers
     return space.flatten(jax.grad(along)(space.zero(system.dtype)))
 
 
-def rate(system: System, q: Point, v: Velocity, t=0.0) -> Float[Array, " k"]:
+def rate(system: System, q: Point, v: Velocity, t) -> Float[Array, " k"]:
     """G v + ∂g/∂t, how fast the constraints are being left."""
     space = system.space
     leaving = jax.jvp(lambda e: system.constraint(space.nudge(q, e), t), (space.zero(system.dtype),), (v,))[1]
@@ -55,7 +55,7 @@ def work(system: System, q: Point, multipliers: Float[Array, " k"], t) -> Float[
     return -multipliers @ speed(system, q, t)
 
 
-def project(system: System, q: Point, p: Velocity, t=0.0) -> tuple[Velocity, Root]:
+def project(system: System, q: Point, p: Velocity, t) -> tuple[Velocity, Root]:
     """The momentum without its part against the constraints, and how it was found."""
     space, target, n = system.space, system.space.flatten(p), system.space.dim
 
@@ -69,26 +69,26 @@ def project(system: System, q: Point, p: Velocity, t=0.0) -> tuple[Velocity, Roo
     return space.unflatten(target + covector(system, q, root.x[n:], t)), root
 
 
-def nearest_point(system: System, q: Point, t=0.0) -> tuple[Point, Root]:
+def nearest_point(system: System, q: Point, t) -> tuple[Point, Root]:
     """The point with g = 0 reached from q along M v = Gᵀλ."""
     space, n = system.space, system.space.dim
-    at_rest = space.flatten(system.momentum(q, space.zero(system.dtype)))
+    at_rest = space.flatten(system.momentum(q, space.zero(system.dtype), t))
 
     def residual(x):
         v = space.unflatten(x[:n])
-        pull = space.flatten(system.momentum(q, v)) - at_rest - covector(system, q, x[n:], t)
+        pull = space.flatten(system.momentum(q, v, t)) - at_rest - covector(system, q, x[n:], t)
         return jnp.concatenate([pull, system.constraint(space.move(q, v), t)])
 
     root = newton.solve(residual, jnp.zeros(n + system.constraints, system.dtype), saddle(system.cells, system.touches), linear=False, floor=1e-15)
     return space.move(q, space.unflatten(root.x[:n])), root
 
 
-def jacobian(system: System, q: Point, t=0.0) -> Float[Array, "k n"]:
+def jacobian(system: System, q: Point, t) -> Float[Array, "k n"]:
     """G as a matrix."""
     return jax.vmap(lambda row: covector(system, q, row, t))(jnp.eye(system.constraints, dtype=system.dtype))
 
 
-def check_independent(system: System, q: Point, t=0.0) -> None:
+def check_independent(system: System, q: Point, t) -> None:
     """Refuse a point where the constraints do not determine their multipliers; name the rows."""
     slopes = evaluate(lambda q: jacobian(system, q, t), q)
     if traced(slopes):
@@ -110,9 +110,9 @@ def check_independent(system: System, q: Point, t=0.0) -> None:
         raise DegenerateError(f"The constraints {_rows(rows)} depend on each other at the start: {formula} = 0. Remove the redundant one.")
 
 
-def check_start(system: System, state: State, batch: tuple[int, ...], t=0.0) -> None:
+def check_start(system: System, state: State, batch: tuple[int, ...], t) -> None:
     """Refuse states that are off the surface or leaving it, at the time of the start."""
-    if traced(state, t, system.parameters, system.constraint(jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state.q))):
+    if traced(state, t, system.parameters, system.constraint(jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state.q), t)):
         return
     here, leaving = (lambda q, p: system.constraint(q, t)), (lambda q, p: rate(system, q, system.velocity(q, p, t), t))
     for _ in batch:
@@ -151,7 +151,7 @@ def _felt(system: System) -> np.ndarray | None:
         somewhere = space.unflatten(jnp.asarray(0.3 * np.random.default_rng(0).normal(size=space.dim), system.dtype))
         q, place = space.move(space.origin(system.dtype), somewhere), jnp.arange(space.dim)
         poisoned = lambda c: system.constraint(space.nudge(q, space.unflatten(jnp.where(place == c, jnp.nan, 0.0))))
-        return jnp.isnan(jax.vmap(poisoned)(place)).T, jacobian(system, q)
+        return jnp.isnan(jax.vmap(poisoned)(place)).T, jacobian(system, q, 0.0)
 
     missing, slope = evaluate(both)
     # A comparison with NaN can hide a branch, so a derivative that is not zero counts as well.

@@ -114,6 +114,19 @@ class Declared(eqx.Module):
         return self._random_force is not None and depends(lambda v: self.random_force(q, v), self.space.zero(self.dtype))
 
     @property
+    @without_numbers
+    def time_dependent(self) -> bool:
+        """Whether anything that was declared can change with t: L or H, noise, forces or constraints."""
+        q, v = self.space.origin(self.dtype), self.space.zero(self.dtype)
+        of_point, of_both = (
+            (self._noise, self._constraint),
+            (self._lagrangian, self._hamiltonian, self._force, self._random_force, self._noise_hamiltonian),
+        )
+        named = [(one, (q,)) for one in of_point] + [(one, (q, v)) for one in of_both]
+        functions = [(one, at) for one, at in named if one is not None and "t" in one.wants]
+        return depends(lambda t: [self._call(one, *at, t=t) for one, at in functions], jnp.zeros((), self.dtype))
+
+    @property
     def has_lagrangian(self) -> bool:
         return self._lagrangian is not None
 

@@ -37,3 +37,8 @@ class State(eqx.Module):
     q: Any
     p: Any
     ledger: Ledger | None = None
+
+    @property
+    def state(self) -> "State":
+        """The state alone, as steps return it; of a start, without what it was made from."""
+        return State(self.q, self.p, self.ledger)

@@ -30,7 +30,7 @@ from bismut.mechanics.kinetic import Quadratic
 from bismut.mechanics.newton import Cells
 from bismut.mechanics.state import State
 from bismut.mechanics.symmetry import Symmetry
-from bismut.precision import cast, real_type
+from bismut.precision import cast_parameters, real_type
 from bismut.process import check_process
 from bismut.showing import table
 from bismut.spaces import Point, Power, Product, Space, Velocity, pair
@@ -49,7 +49,7 @@ class System(Declared):
     constraint  g(q), one value per constraint, as one array; the motion keeps g = 0. The constraint moves if it names t
     symmetries  names and actions whose momentum maps are of interest
     invariants  names and functions I(q, p) that every path should conserve, whatever the noise; `verify` checks them
-    parameters  numbers (any tree of arrays) passed to the functions that name an argument `parameters`
+    parameters  numbers (any tree of arrays) passed to the functions that name an argument `parameters`; arrays of integers stay integers
     cells       sizes of the blocks into which ∂L/∂v decomposes, one per array of the velocity; known for `mechanical` systems
     """
 
@@ -77,7 +77,7 @@ class System(Declared):
         dtype = real_type(precision)
         self.space = space
         self.precision = precision
-        self.parameters = cast(parameters, dtype)
+        self.parameters = cast_parameters(parameters, dtype)
         self.dissipation = None
         self._lagrangian = user_function("lagrangian", lagrangian, ("q", "v"))
         self._noise = user_function("noise", noise, ("q",))
@@ -230,7 +230,7 @@ class System(Declared):
 
     def with_parameters(self, parameters: Any) -> System:
         """The same system with other numbers; nothing is recompiled."""
-        new = cast(parameters, self.dtype)
+        new = cast_parameters(parameters, self.dtype)
         if jax.tree.structure(new) != jax.tree.structure(self.parameters):
             raise ShapeError(f"The parameters must keep their structure {jax.tree.structure(self.parameters)}, got {jax.tree.structure(new)}.")
         return self.changed(parameters=new)

@@ -18,6 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, UInt32
 
 from bismut.errors import DomainError
@@ -148,9 +149,14 @@ def check_shift(steps: Any) -> None:
         raise DomainError(f"A path is shifted by a whole number of steps, got {steps!r}.")
 
 
-def check_seed(seed: Any) -> None:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
+def seed_words(seed: Any) -> Index:
+    """The words of a seed: a whole number, or one integer in an array, which may be traced, so that one program serves all seeds."""
+    one = isinstance(seed, jax.Array | np.ndarray) and seed.shape == () and seed.dtype.kind in "iu"
+    if one and isinstance(seed, Tracer):
+        return counter(seed)
+    if isinstance(seed, bool) or not (one or isinstance(seed, int | np.integer)) or not 0 <= int(seed) < 2**64:
         raise DomainError(f"seed must be a whole number from 0 to 2⁶⁴ − 1, got {seed!r}.")
+    return counter(int(seed))
 
 
 @eqx.filter_jit

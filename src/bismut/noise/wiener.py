@@ -28,7 +28,7 @@ from bismut.errors import DomainError
 from bismut.host import at_once
 from bismut.noise.gaussian import two_normals
 from bismut.noise.index import Index, Stream, advance, counter, number, plus
-from bismut.noise.path import Path, check_seed, check_shift
+from bismut.noise.path import Path, check_shift, seed_words
 from bismut.noise.threefry import threefry
 from bismut.repetition import each
 
@@ -38,7 +38,7 @@ PER_CALL = 4  # steps served by one block of the generator
 class Wiener(Path):
     """Independent Wiener processes, one per channel, for every trajectory: a function of (seed, trajectory, step, channel) and of nothing else.
 
-    seed      a whole number
+    seed      a whole number; inside jax.jit it may be traced
     substeps  how many fine increments are summed in a step: step h with n substeps and step h/n with 1 see the same Brownian path
     bounded   whether increments are cut at a few standard deviations, so that implicit steps exist almost surely
     """
@@ -49,10 +49,9 @@ class Wiener(Path):
     bounded: bool = eqx.field(static=True)
 
     def __init__(self, seed: Any = 0, *, substeps: Any = 1, bounded: bool = False):
-        check_seed(seed)
         if isinstance(substeps, bool) or not isinstance(substeps, int) or substeps < 1:
             raise DomainError(f"substeps must be a whole number ≥ 1, got {substeps!r}.")
-        self.seed = counter(int(seed))
+        self.seed = seed_words(seed)
         self.offset = counter(0)
         self.substeps = substeps
         self.bounded = bounded

@@ -31,18 +31,20 @@ def read_frame(file: str | Path, frame: int = -1) -> Frames:
     return form.read(file, frame)
 
 
-def import_state(scheme: Scheme, file: str | Path, *, frame: int = -1, temperature: Any = None, project: bool | None = None) -> State | Maxwell:
+def import_state(
+    scheme: Scheme, file: str | Path, *, frame: int = -1, temperature: Any = None, t: Any = None, project: bool | None = None
+) -> State | Maxwell:
     """A start state for a scheme from a frame of a GSD or an extended XYZ file.
 
     frame        which one; -1 is the last
     temperature  draw Maxwell momenta at this kT instead of taking the file's velocities
+    t            the time of the start, as for scheme.start
     project      move the state onto the constraints; by default if there are any, because files round numbers
     """
     q, velocity = point_from(scheme, read_frame(file, frame), at_rest=temperature is not None)
     project = bool(scheme.system.constraints) if project is None else project
-    if temperature is not None:
-        return scheme.start(q, temperature=temperature, project=project)
-    return scheme.start(q, velocity=velocity, project=project)
+    motion = {"velocity": velocity} if temperature is None else {"temperature": temperature}
+    return scheme.start(q, t=t, project=project, **motion)
 
 
 def point_from(scheme: Scheme, found: Frames, at_rest: bool = False) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ import pytest
 import bismut as bm
 from bismut.errors import DomainError, ShapeError
 from bismut.host import evaluate, repeated
+from bismut.mechanics import inventory
 from bismut.mechanics.bodies.box import Cutoff
 from tests.mechanics.bodies.configurations import nudged, scattered
 
@@ -94,6 +95,19 @@ def gas(precision: str = "float64") -> bm.System:
     noise = bm.pair_noise(lambda a, b: 0.2 * b.R[2, 2] * jnp.exp(-b.x @ b.x), cutoff=1.5)
     bodies = {"mass": np.linspace(1.0, 2.0, COUNT), "inertia": np.tile([0.3, 0.4, 0.5], (COUNT, 1)), "precision": precision}
     return bm.rigid_bodies(potential=potential, noise=noise, box=BOX, symmetries={"momentum": bm.translations()}, **bodies)
+
+
+def test_a_box_is_known_beside_own_forces():
+    """What provenance and pictures are told of: the box of the pair terms, whether their derivatives are derived or given."""
+    pairs = bm.soft_spheres(0.8, cutoff=1.65)
+    forces = lambda x, R: (jnp.zeros_like(x), jnp.zeros_like(x))
+    system = bm.rigid_bodies(
+        mass=np.ones(COUNT), inertia=np.ones((COUNT, 3)), potential=pairs, box=BOX, forces=forces, check_forces=False, noise=None
+    )
+    found = inventory(system)
+    assert found is not None
+    assert found.box == BOX
+    assert inventory(gas()).box == BOX
 
 
 def test_total_momentum_is_kept_through_the_walls():

@@ -9,12 +9,12 @@ from bismut import ensembles
 from bismut.cli.runs.quantities import above, label, labels, quantity, together
 from bismut.cli.runs.schema import BOOKED, Mistake
 from bismut.cli.runs.toml import parsed
-from bismut.ensembles.checks import check_looks, check_name, check_start, example_of
+from bismut.ensembles.checks import check_looks, check_name, example_of
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Watcher
+from bismut.ensembles.starts import start_at
 from bismut.errors import BismutError, nearest
-from bismut.mechanics import Maxwell, Scheme, State
-from bismut.mechanics.state import blank_ledger
+from bismut.mechanics import Maxwell, Scheme, State, start_on, time_of
 
 FEW = 3  # trajectories that `--observe paths` keeps whole
 
@@ -64,7 +64,7 @@ def _tables(typed: str) -> dict[str, Any]:
     return found
 
 
-def with_books(scheme: Scheme, start: State | Maxwell, asked: Any, found: list[Mistake]) -> State | Maxwell:
+def with_books(scheme: Scheme, start: State | Maxwell, asked: Any, t0: Any, found: list[Mistake]) -> State | Maxwell:
     """The start with a ledger, if heat, work or acceptance are observed."""
     booked = (
         [name for name, table in asked.items() if isinstance(table, Mapping) and _names(table) & set(BOOKED)] if isinstance(asked, Mapping) else []
@@ -76,9 +76,7 @@ def with_books(scheme: Scheme, start: State | Maxwell, asked: Any, found: list[M
     except BismutError as problem:
         found += [Mistake(("observe", name), str(problem)) for name in booked]
         return start
-    if isinstance(start, Maxwell):
-        return Maxwell(start.system, start.q, start.temperature, ledger=True)
-    return State(start.q, start.p, blank_ledger(scheme.system.dtype, check_start(scheme, start)))
+    return start_on(scheme, start, t0, ledger=True)
 
 
 def observers(
@@ -93,7 +91,7 @@ def observers(
         return made, called
     trajectories = document["trajectories"] if ("trajectories",) not in wrong else 1
     try:
-        one = example_of(start, check_start(scheme, start))  # a drawn start would be compiled for this alone
+        one = example_of(*start_at(scheme, start, document["t0"] if ("t0",) not in wrong else time_of(start)))
     except BismutError as problem:
         found.append(Mistake(("system",), str(problem)))
         return made, called

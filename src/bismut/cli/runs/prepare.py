@@ -21,7 +21,7 @@ from bismut.ensembles import Request, perform, request
 from bismut.ensembles.sweep import grid, variants
 from bismut.errors import BismutError, nearest
 from bismut.gallery import Entry
-from bismut.mechanics import Maxwell, Scheme, State, System
+from bismut.mechanics import Maxwell, Scheme, State, System, time_of
 from bismut.noise import Path
 
 PASSED = ("step", "steps", "trajectories", "seed", "every", "burn_in", "t0", "sweep", "until", "block")  # to simulate, as they stand
@@ -88,7 +88,8 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
             whole_document["scheme"] = written
         whole_document = with_record(with_frame(scheme, whole_document, found), found)
         path = path_of(whole_document, scheme, found)
-        start = with_books(scheme, started(scheme, start, whole_document, found), asked, found)
+        start = started(scheme, start, whole_document, found)
+        start = with_books(scheme, start, asked, whole_document["t0"] if not wrong("t0") else time_of(start), found)
         watched, labels = observers(whole_document, scheme, start, model.observables, found)
         reachable(whole_document.get("until"), watched, asked, found)
         _check_sweep(model.entry, scheme, whole_document.get("sweep"), found)

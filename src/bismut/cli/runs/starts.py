@@ -14,7 +14,7 @@ import numpy as np
 from bismut.cli.runs.schema import MOTIONS, Mistake, Path_
 from bismut.ensembles.checks import check_start
 from bismut.errors import BismutError
-from bismut.mechanics import Maxwell, Scheme, State
+from bismut.mechanics import Maxwell, Scheme, Start, State
 from bismut.sharing.importing import point_from, read_frame
 
 
@@ -52,10 +52,10 @@ def started(scheme: Scheme, own: State | Maxwell, document: Mapping[str, Any], f
         return own
     motion: dict[str, Any] = {key: fitting.get(key, asked[key]) for key in MOTIONS if key in asked}
     if not motion:
-        motion = {"temperature": float(own.temperature)} if isinstance(own, Maxwell) else {"momentum": own.p}
+        motion = own.motion if isinstance(own, Start | Maxwell) else {"momentum": own.p}
     try:
-        start = scheme.start(fitting.get("q", own.q), t=document.get("t0", 0.0), project=asked.get("project", False), **motion)
-        batch = check_start(scheme, start)
+        start = scheme.start(fitting.get("q", own.q), t=document["t0"], project=asked.get("project", False), **motion)
+        batch = check_start(scheme, start, document["t0"])
     except BismutError as problem:
         found.append(Mistake(("start",), str(problem).replace("scheme.start(..., project=True)", "project = true")))
         return own

@@ -7,6 +7,7 @@ vector in the body, which has no largest value. Looks must be close enough that 
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,6 +22,7 @@ from bismut.ensembles.observers.report import Report
 from bismut.ensembles.observers.watcher import Clock, Watcher
 from bismut.errors import DomainError, ShapeError
 from bismut.showing import measured
+from bismut.spaces import Power, Product, Space
 
 
 class Wound(NamedTuple):
@@ -70,7 +72,7 @@ class Displacement(Watcher):
         return Wound(jnp.zeros((), jnp.int32), state.q, jnp.zeros(size, dtype), recent, sums.zero(recent[:, 0]))
 
     def look(self, memory, scheme, state, t):
-        space = scheme.space.using("exp")  # angles, not their tangents
+        space = _by_angles(scheme.space)
         position = memory.position + self._picked(space.subtract(state.q, memory.q))
         recent = jnp.concatenate([position[None], memory.recent[:-1]])
         known = jnp.arange(self.lags, dtype=jnp.int32) <= memory.count
@@ -94,6 +96,16 @@ class Displacement(Watcher):
         words = f"{measured(summary.mean[last], values['stderr'][last])} after τ = {lag[last]:g}"
         words += f"; all {self.arrays} arrays of a displacement are added up, part=0 picks the first" if self.arrays > 1 else ""
         return Report(name, {kind: (("lag",), v) for kind, v in values.items()}, {"lag": lag}, words)
+
+
+def _by_angles(space: Space) -> Space:
+    """The space with displacements by the exponential, angles and not their tangents, wherever there is a choice."""
+    match space:
+        case Product():
+            return Product(tuple(map(_by_angles, space.factors)))
+        case Power():
+            return replace(space, base=_by_angles(space.base))
+    return space if type(space).using is Space.using else space.using("exp")
 
 
 @checked()

@@ -54,7 +54,8 @@ def with_forces(potential: Callable, forces: Callable, frame: str = "space") -> 
         return out, jnp.asarray(rate, out.dtype)
 
     energy.defjvp(differential, symbolic_zeros=True)
-    return Potential(lambda x, R, t, parameters: energy(x, R, jnp.asarray(t, x.dtype), parameters), "potential with own forces")
+    made = Potential(lambda x, R, t, parameters: energy(x, R, jnp.asarray(t, x.dtype), parameters), "potential with own forces")
+    return made.looking_after(potential.boxes) if isinstance(potential, Potential) else made
 
 
 def checked(result: Any, x):

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.mechanics.bodies.box import Box
-from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.shapes import principal_axes
 from bismut.mechanics.bodies.terms import Terms
 from bismut.mechanics.kinetic import Quadratic
@@ -156,14 +155,13 @@ def _weighed(found: Inventory, masses: list[np.ndarray]) -> Inventory:
 
 
 def _box(system: System) -> Box | None:
-    """The box of pair terms, if all of them are in the same."""
-    boxes: set[Box | None] = set()
+    """The box of what acts, if all of it is in the same."""
+    boxes: set[Box] = set()
     for law in (system._potential, system._noise):
         acting: Any = None if law is None else law.function
         while hasattr(acting, "inner"):
             acting = acting.inner.function
-        boxes |= {part.box for part in acting.parts if isinstance(part, PairTerm)} if isinstance(acting, Terms) else set()
-    boxes -= {None}
+        boxes |= acting.boxes if isinstance(acting, Terms) else set()
     return boxes.pop() if len(boxes) == 1 else None
 
 

@@ -24,7 +24,7 @@ from bismut.mechanics.function import UserFunction, user_function
 from bismut.mechanics.mechanical import mechanical
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
-from bismut.precision import cast, real_type
+from bismut.precision import cast, cast_parameters, real_type
 from bismut.spaces import SO3, Euclidean
 
 _SINGULAR = 1e-12  # smallest over largest moment: below it a moment is the round-off of a zero
@@ -68,7 +68,7 @@ def rigid_bodies(
     if forces is not None:
         if potential is None:
             raise ShapeError("forces need a potential too, for the energy: give potential=U(x, R) as well.")
-        given = cast(parameters, dtype)
+        given = cast_parameters(parameters, dtype)
         potential, plain = own.with_forces(potential, forces, torque_frame), potential
         if check_forces:
             own.check_forces(plain, forces, cast(evaluate(lambda: space.random(jax.random.key(0))), dtype), torque_frame, parameters=given)

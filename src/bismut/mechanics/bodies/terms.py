@@ -28,10 +28,11 @@ from bismut.repetition import each, total
 
 @dataclass(frozen=True)
 class Whole:
-    """A function of all bodies at once."""
+    """A function of all bodies at once; `box` is the one that it looks after by itself, if that is known."""
 
     function: UserFunction
     factor: Any = None
+    box: Box | None = None
 
     def scaled(self, factor) -> Whole:
         return replace(self, factor=factor if self.factor is None else factor * self.factor)
@@ -92,6 +93,11 @@ class Terms:
         """What acts together, as data."""
         return self._parts
 
+    @property
+    def boxes(self) -> set[Box]:
+        """Those of the terms that have one."""
+        return {part.box for part in self._parts if not isinstance(part, BodyTerm) and part.box is not None}
+
     def __call__(self, x, R=None, t=0.0, parameters=None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define how its terms act together.")
 
@@ -100,6 +106,11 @@ class Terms:
         if not any(isinstance(part, PairTerm) for part in self._parts):
             raise DomainError(f"A box acts on pair terms, such as pair_potential(...), but there are none in {self}.")
         return self._with([part.inside(box) for part in self._parts], self._words)
+
+    def looking_after(self, boxes: set[Box]) -> Any:
+        """The same functions, known to look after a box by themselves, if there is one."""
+        box = next(iter(boxes)) if len(boxes) == 1 else None
+        return self._with([replace(part, box=box) if isinstance(part, Whole) else part for part in self._parts], self._words)
 
     @classmethod
     def _with(cls, parts, words: str) -> Any:

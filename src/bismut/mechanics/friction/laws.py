@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.mechanics import constraint, newton, small
-from bismut.mechanics.scheme import mass_root
+from bismut.mechanics.start import mass_root
 from bismut.mechanics.system import System
 from bismut.repetition import each
 from bismut.spaces import Point, Power, Space, Velocity
@@ -96,7 +96,7 @@ class Uniform(Friction):
 
     def relax(self, system, q, p, h, t, kT, z):
         space, a = system.space, rest(system, q, t)
-        spread = space.flatten(mass_root(system, q, space.unflatten(z)))
+        spread = space.flatten(mass_root(system, q, space.unflatten(z), t))
         flat = a + jnp.exp(-self.rate * h) * (space.flatten(p) - a) + jnp.sqrt(-kT * jnp.expm1(-2 * self.rate * h)) * spread
         return system.space.unflatten(along(system, q, flat, t))
 
