@@ -155,7 +155,7 @@ def request(
     step: Any = None,
     steps: int,
     trajectories: Any = None,
-    seed: int | None = None,
+    seed: Any = None,
     observe: Mapping[str, Callable | Observable | Watcher] | None = None,
     every: int | None = None,
     burn_in: int = 0,

@@ -49,7 +49,7 @@ def simulate(
     step: float | None = None,
     steps: int,
     trajectories: int | None = None,
-    seed: int | None = None,
+    seed: Any = None,
     observe: Mapping[str, Callable | Observable | Watcher] | None = None,
     every: int | None = None,
     burn_in: int = 0,
