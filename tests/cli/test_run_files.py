@@ -154,7 +154,7 @@ def on_a_line():
 def test_a_start_that_is_none_is_refused_in_words(start, wanted):
     scheme, own = on_a_line()
     found = []
-    started(scheme, own, {"start": start, "trajectories": 2}, found)
+    started(scheme, own, {"start": start, "trajectories": 2, "t0": 0.0}, found)
     assert [f"{'.'.join(mistake.path)}: {mistake.text}"[: len(wanted)] for mistake in found] == [wanted]
 
 
@@ -162,7 +162,7 @@ def test_what_a_start_leaves_out_is_the_model_s_own():
     """q alone keeps the momentum or the temperature, and these alone keep q."""
     scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), mass=2.0))
     still, warm = scheme.start([0.5], momentum=[1.0]), scheme.start([0.5], temperature=3.0)
-    made = lambda own, **start: started(scheme, own, {"start": start, "trajectories": 2}, [])
+    made = lambda own, **start: started(scheme, own, {"start": start, "trajectories": 2, "t0": 0.0}, [])
     assert (float(made(still, q=3.0).q[0]), float(made(still, q=3.0).p[0])) == (3.0, 1.0)
     assert (float(made(still, velocity=[2.0]).q[0]), float(made(still, velocity=[2.0]).p[0])) == (0.5, 4.0)
     assert (float(made(warm, q=3.0).q[0]), float(made(warm, q=3.0).temperature)) == (3.0, 3.0)

@@ -66,6 +66,8 @@ def test_all_constraints_hold(system):
     scheme = bm.VariationalEuler(ALL[system]())
     states, solved = walked(scheme, start_of(scheme), 0.02, 30)
     assert solved
-    off, leaving = evaluate(jax.vmap(lambda s: (scheme.system.constraint(s.q), rate(scheme.system, s.q, scheme.system.velocity(s.q, s.p)))), states)
+    off, leaving = evaluate(
+        jax.vmap(lambda s: (scheme.system.constraint(s.q), rate(scheme.system, s.q, scheme.system.velocity(s.q, s.p), 0.0))), states
+    )
     assert np.abs(off).max() < 1e-12
     assert np.abs(leaving).max() < 1e-12

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.errors import BismutError
 from bismut.host import evaluate, repeated
 
 
@@ -81,3 +82,30 @@ def test_the_gradient_of_an_average_over_accepted_steps_is_refused():
         with pytest.raises(bm.errors.BismutError, match="acceptance depends on the parameters"):
             jax.grad(mean, which)(1.0, 1.0)
     assert float(evaluate(mean, 1.0)) == pytest.approx(float(mean(1.0)), rel=1e-12)
+
+
+def test_nothing_is_averaged_over_the_burn_in():
+    """Σ over m + n steps = Σ over the first m + Σ over the n after a burn-in of m; at the end both arrive at one state."""
+    scheme = lambda k: bm.Verlet(
+        bm.mechanical(bm.Euclidean(1), potential=lambda q, parameters: parameters * jnp.sum(q**4), noise=lambda q: q, parameters=k)
+    )
+    start = scheme(1.0).start(np.ones(1), velocity=np.ones(1))
+    mean = lambda k, m, n, over="time": bm.average(
+        lambda state: state.q[0], scheme(k), start, step=0.1, steps=n, burn_in=m, over=over, seed=3, trajectories=2
+    )
+    m, n = 5, 7
+    np.testing.assert_allclose(m * mean(1.0, 0, m) + n * mean(1.0, m, n), (m + n) * mean(1.0, 0, m + n), rtol=1e-12)
+    np.testing.assert_allclose(mean(1.0, m, n, "end"), mean(1.0, 0, m + n, "end"), rtol=1e-12)
+
+
+def test_a_trajectory_is_computed_by_the_engine_that_was_asked_for():
+    scheme = bm.Verlet(bm.mechanical(bm.Circle(), potential=jnp.cos))
+    odd = bm.Verlet(bm.mechanical(bm.Circle(), potential=lambda q: jnp.cos(q) + 0.0 * jax.scipy.special.polygamma(1, q + 9.0)))
+    run = lambda scheme, mode: bm.trajectory(scheme, scheme.start(0.3, velocity=0.1), step=0.1, steps=4, mode=mode)
+    for mode in ("native", "xla"):
+        np.testing.assert_allclose(run(scheme, mode).q, run(scheme, "auto").q, rtol=1e-13)
+    with pytest.raises(BismutError, match='mode="native" cannot run this'):
+        run(odd, "native")
+    np.testing.assert_allclose(run(odd, "auto").q, run(scheme, "auto").q, rtol=1e-13)
+    with pytest.raises(BismutError, match="cannot be differentiated"):
+        jax.grad(lambda v: bm.trajectory(scheme, scheme.start(0.3, velocity=v), step=0.1, steps=1, mode="native").q[-1])(0.1)

@@ -11,6 +11,7 @@ root of the number of steps, and blocks of trajectories come one after the other
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -46,15 +47,16 @@ def average(
     path: Path | None = None,
     t0: float = 0.0,
     over: str = "end",
+    burn_in: int = 0,
 ) -> Float[Array, "..."]:
     """The mean over trajectories of a function of a State, at the end of the run or, with over="time", over the states after every step.
 
     jax.grad, jax.jacobian and jax.value_and_grad differentiate through it, with respect to parameters, start and step, at fixed noise. Arguments as
-    for simulate.
+    for simulate: `burn_in` steps are made first, over which nothing is averaged. A `seed` may be traced, so that one program serves all seeds.
     """
     check_process()
     check_time(t0, step)
-    path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=trajectories)
+    path = chosen_path(seed, path, scheme, step=step, steps=burn_in + steps, trajectories=trajectories)
     if not scheme.pathwise:
         scheme, start, step = jax.tree.map(_undifferentiated, (scheme, start, step))
     start, batch = start_at(scheme, start, t0)
@@ -68,7 +70,7 @@ def average(
         numbers = np.arange(first, first + size)
         weight = jnp.asarray(numbers < trajectories, dtype)
         states = many_starts(start, path, np.minimum(numbers, trajectories - 1), batch, t0)
-        total = total + _block(scheme, of, path, states, counter(numbers), weight, h, begin, steps, over == "time")
+        total = total + _block(scheme, of, path, states, counter(numbers), weight, h, begin, burn_in, steps, over == "time")
     return total / trajectories
 
 
@@ -91,12 +93,12 @@ def _undifferentiated(leaf):
 
 
 @compiled
-def _block(scheme: Scheme, of: Callable, path: Path, states: State, index: Index, weight, h, t0, steps: int, summed: bool):
+def _block(scheme: Scheme, of: Callable, path: Path, states: State, index: Index, weight, h, t0, burn_in: int, steps: int, summed: bool):
     """The sum over the trajectories of one block."""
     dtype = scheme.system.dtype
     observed = lambda carry, t: _weighted(jax.vmap(lambda state: value_of(of, scheme, state, t))(carry.state), weight)
 
-    def one(now, _):
+    def one(now, _, summed=summed):
         carry, k, total = now
         dW = path.increment(index, k, scheme.channels, h, dtype, clipped=scheme.clipped)
         t = kernel.time(t0, h, k)
@@ -104,17 +106,17 @@ def _block(scheme: Scheme, of: Callable, path: Path, states: State, index: Index
         k = advance(k, 1)
         return (carry, k, total + observed(carry, kernel.time(t0, h, k)) if summed else total), None
 
-    @jax.checkpoint
-    def stretch(now, _):
-        return jax.lax.scan(one, now, length=inner)
+    def walked(now, one, steps: int):
+        inner = max(1, int(np.sqrt(steps)))
+        stretch = jax.checkpoint(lambda now, _: jax.lax.scan(one, now, length=inner))
+        now, _ = jax.lax.scan(stretch, now, length=steps // inner)
+        return jax.lax.scan(one, now, length=steps % inner)[0] if steps % inner else now
 
-    inner = max(1, int(np.sqrt(steps)))
     carry = jax.vmap(lambda state: kernel.begin(scheme, state, t0))(states)
     blank = jnp.zeros(jax.eval_shape(lambda: observed(carry, t0)).shape, dtype)
-    now, _ = jax.lax.scan(stretch, (carry, counter(0), blank), length=steps // inner)
-    if steps % inner:
-        now, _ = jax.lax.scan(one, now, length=steps % inner)
-    carry, k, total = now
+    now = (carry, counter(0), blank)
+    now = walked(now, partial(one, summed=False), burn_in) if burn_in else now
+    carry, k, total = walked(now, one, steps)
     return total / steps if summed else observed(carry, kernel.time(t0, h, k))
 
 

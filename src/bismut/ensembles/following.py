@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.compile_cache import Memory, key, split
-from bismut.engines.choice import native_program
+from bismut.engines.choice import choose, native_program
 from bismut.engines.engine import Course, Program, Task, Watch
 from bismut.ensembles.task import bytes_of
 from bismut.flows import Solve, kernel
@@ -34,10 +34,14 @@ class Followed(NamedTuple):
     failed: int
 
 
-def follow(scheme: Scheme, state: State, path: Path, number: int, h: float, t0: float, records: int, every: int) -> Followed | None:
-    """The trajectory; None if only XLA can compute it."""
+def follow(
+    scheme: Scheme, state: State, path: Path, number: int, h: float, t0: float, records: int, every: int, mode: str = "auto"
+) -> Followed | None:
+    """The trajectory; None if only XLA can compute it, which is an error if the native engine was asked for."""
     numbers, whole = split((scheme, path))
-    program = _PROGRAMS.get((jax.default_backend(), key((scheme, path, state))), lambda: _program(state, numbers, whole, scheme.system.dtype))
+    program = _PROGRAMS.get(
+        (jax.default_backend(), mode, key((scheme, path, state))), lambda: _program(state, numbers, whole, scheme.system.dtype, mode)
+    )
     if program is None:
         return None
     course = Course(h, t0, path.phase)
@@ -68,7 +72,7 @@ def _recorded(rows: Any, every: int, done: int, failed: int) -> tuple[State, Sol
     return jax.tree.map(lambda leaf: leaf[every - 1 :: every], states), summary
 
 
-def _program(state: State, numbers: Any, whole: Any, dtype) -> Program | None:
+def _program(state: State, numbers: Any, whole: Any, dtype, mode: str) -> Program | None:
     def draw(trajectory, k, h, numbers):
         scheme, path = whole(numbers)
         return path.draw(trajectory, k, scheme.channels, h, dtype, scheme.clipped)
@@ -86,4 +90,4 @@ def _program(state: State, numbers: Any, whole: Any, dtype) -> Program | None:
         numbers=shapes(numbers),
         dtype=np.dtype(dtype),
     )
-    return native_program(task, LONGEST)
+    return choose("native", task).engine.compile(task) if mode == "native" else native_program(task, LONGEST)

@@ -19,7 +19,7 @@ from bismut.ensembles.checks import RUN, check_time, chosen_path
 from bismut.ensembles.following import follow
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.starts import one_start, start_at
-from bismut.errors import DomainError
+from bismut.errors import BismutError, DomainError
 from bismut.flows import Solve, kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path, advance, counter
@@ -92,6 +92,7 @@ def trajectory(
     trajectory: Any = 0,
     path: Path | None = None,
     t0: float = 0.0,
+    mode: str = "auto",
 ) -> Trajectory:
     """One trajectory, kept whole. jax.grad and jax.jvp differentiate through it, by implicit differentiation of each step.
 
@@ -100,6 +101,7 @@ def trajectory(
     seed, path  of the noise; one of the two
     trajectory  which one, by its number: the same as that of a run of many
     t0          the time at the start
+    mode        "native" for machine code, "xla" for JAX's compiler, "auto" to choose. What is differentiated or mapped over is computed by XLA
     """
     check_process()
     check_time(t0, step)
@@ -109,9 +111,12 @@ def trajectory(
     start, batch = start_at(scheme, start, t0)
     state = one_start(start, path, trajectory, batch, t0)
     dtype = scheme.system.dtype
-    if not traced((scheme, state, path, trajectory, step, t0)):
+    known = not traced((scheme, state, path, trajectory, step, t0))
+    if mode == "native" and not known:
+        raise BismutError('mode="native" cannot be differentiated or mapped over by JAX. Omit mode=, and XLA computes it.')
+    if mode != "xla" and known:
         h, begin = np.asarray(step, dtype), np.asarray(t0, dtype)
-        found = follow(scheme, state, path, int(trajectory), float(h), float(begin), steps // every, every)
+        found = follow(scheme, state, path, int(trajectory), float(h), float(begin), steps // every, every, mode)
         if found is not None:  # by NumPy, because every jnp operation on arrays of another length is compiled
             times = begin + h * every * np.arange(steps // every + 1, dtype=dtype)
             states = jax.tree.map(lambda a, b: np.concatenate([np.asarray(a)[None], b]), state, found.states)
