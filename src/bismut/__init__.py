@@ -19,6 +19,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'bismut' has no attribute {name!r}")
     from importlib import import_module
 
+    from bismut.process import check_room
+
+    check_room()
     public = import_module("bismut.public")  # which also makes the rooms attributes of this module
     globals().update({known: getattr(public, known) for known in public.__all__}, __all__=public.__all__)
     if name not in globals():

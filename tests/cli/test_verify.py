@@ -38,3 +38,9 @@ def test_a_folder_that_came_from_code_is_not_run(bismut, tmp_path):
     said = bismut("verify", folder)
     assert said.exit_code == 2
     assert "never run as code" in said.stderr
+
+
+def test_a_scheme_is_known_however_it_is_capitalised(bismut):
+    """By `run` as by `verify`."""
+    said = bismut("run", "oscillator", "--scheme", "verlet", "--steps", "10", "--dry-run")
+    assert said.exit_code == 0, said.output

@@ -1,5 +1,6 @@
 """One interface for every figure: a picture, the data behind it, a table and a caption."""
 
+import matplotlib
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -7,6 +8,7 @@ from typer.testing import CliRunner
 from bismut.cli.main import app
 from bismut.errors import BismutError
 from bismut.figures import Figure, Table, as_text, figure, figures
+from bismut.figures.style import styled
 from bismut.figures.symplecticity import area
 from bismut.figures.underwater_vehicle import crossings
 
@@ -83,3 +85,20 @@ def test_a_crossing_is_found_where_the_line_crosses():
 def test_the_area_of_a_polygon():
     square = np.array([[0.0, 0.0], [2.0, 0.0], [2.0, 1.0], [0.0, 1.0]])
     np.testing.assert_allclose(area(np.stack([square, square[::-1] + 5])), [2.0, 2.0])
+
+
+@pytest.mark.parametrize("own", ["svg", None])
+def test_the_backend_of_the_session_stays_the_users(own):
+    """Whether one was chosen or is still to be: pictures of ours need no screen, those of the user may."""
+    before = dict.get(matplotlib.rcParams, "backend")
+    try:
+        dict.__setitem__(matplotlib.rcParams, "backend", matplotlib.rcsetup._auto_backend_sentinel)
+        if own:
+            matplotlib.use(own)
+        chosen = dict.get(matplotlib.rcParams, "backend")
+        with styled() as plt:
+            assert matplotlib.get_backend() == "agg"
+            plt.close(plt.figure())
+        assert dict.get(matplotlib.rcParams, "backend") is chosen or dict.get(matplotlib.rcParams, "backend") == chosen
+    finally:
+        dict.__setitem__(matplotlib.rcParams, "backend", before)

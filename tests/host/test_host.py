@@ -7,7 +7,7 @@ import pytest
 
 import bismut as bm
 from bismut.flows import Variational
-from bismut.host import evaluate, repeated
+from bismut.host import evaluate, evaluating, repeated
 from tests.engines.test_primitives import CASES
 
 
@@ -59,3 +59,16 @@ def test_a_function_that_is_asked_again_is_traced_once():
     assert len(traces) == 1
     assert float(square(np.ones(4))) == 4.0
     assert len(traces) == 2
+
+
+def test_a_method_is_traced_once_for_all_numbers():
+    """Parameters, points and momenta are what it is given; another function is another program."""
+    spring = lambda q, parameters: 0.5 * parameters["k"] * q[0] ** 2
+    system = bm.mechanical(bm.Euclidean(1), potential=spring, parameters={"k": 1.0})
+    energy = lambda k, q: float(system.with_parameters({"k": k}).energy(bm.State(jnp.array([q]), jnp.array([0.0]))))
+    assert energy(1.0, 1.0) == 0.5
+    before = evaluating._METHODS.made
+    assert [energy(k, q) for k, q in ((1.0, 2.0), (3.0, 1.0), (4.0, 2.0))] == [2.0, 1.5, 8.0]
+    assert evaluating._METHODS.made == before
+    other = [bm.mechanical(bm.Euclidean(1), potential=lambda q, a=a: a * q[0]) for a in (1.0, 2.0)]
+    assert [float(one.energy(bm.State(jnp.array([3.0]), jnp.array([0.0])))) for one in other] == [3.0, 6.0]

@@ -337,3 +337,17 @@ def test_what_cannot_be_looked_into_is_itself(made):
 
 def test_a_name_is_no_number():
     assert not same(spring({"1": 2.0}), spring({1: 2.0}))
+
+
+def test_a_key_does_not_keep_a_tracer():
+    """What is remembered under a function that holds one cannot be asked for when its trace is over."""
+    kept = []
+
+    def remembers(x):
+        kept.append(key_of(spring(x)))
+        assert kept[-1] == key_of(spring(x))
+        return x
+
+    with jax.checking_leaks():
+        jax.jit(remembers)(1.0)
+    assert len(kept) == 1

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from bismut.errors import BismutError, DomainError, ShapeError
-from bismut.spaces import SE2, SE3, SO2, SO3, Euclidean, Torus
+from bismut.spaces import SE2, SE3, SO2, SO3, Euclidean, Torus, su
 
 from .catalogue import everywhere
 
@@ -113,3 +113,21 @@ def test_a_velocity_of_a_wrong_shape_is_refused(space):
     bad = jax.tree.map(lambda leaf: np.full(leaf.shape, np.inf), space.zero())
     with pytest.raises(DomainError, match="not finite"):
         space.check_velocity(bad)
+
+
+@pytest.mark.parametrize("space", [SO2(), SO3("exp"), su(3)], ids=str)
+def test_the_remedy_can_be_typed(space):
+    """A point off the space is told how to get back, in a line that works as it stands."""
+    off = jax.tree.map(lambda leaf: 1.1 * np.asarray(leaf), space.origin())
+    with pytest.raises(DomainError, match="moves it back") as caught:
+        space.check(off, "start.q")
+    remedy = str(caught.value).split(". ")[-1].removesuffix(" moves it back.")
+    back = eval(remedy, {"SO2": SO2, "SO3": SO3, "su": su}, {"q": off})
+    space.check(back)
+    assert all(np.allclose(a, b) for a, b in zip(jax.tree.leaves(back), jax.tree.leaves(space.origin()), strict=True))
+
+
+@pytest.mark.parametrize("q", [np.eye(3), (np.eye(3),), (np.eye(2), np.eye(2)), (np.full((3, 3), np.nan), np.zeros((3, 3)))])
+def test_a_unitary_matrix_is_a_pair(q):
+    with pytest.raises(BismutError, match=r"must be a pair of 3 × 3 matrices on su\(3\)|not finite"):
+        su(3).check(q)

@@ -28,7 +28,7 @@ class Commands(TyperGroup):
     """The commands of bismut, with errors as exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
-        from bismut.errors import BismutError, DiskFullError, SimulationError
+        from bismut.errors import BismutError, DiskFullError, ProcessError, SimulationError
 
         double_precision()
         try:
@@ -38,9 +38,9 @@ class Commands(TyperGroup):
             return found
         except BrokenPipeError:
             raise typer.Exit(nobody_listens()) from None
-        except (BismutError, SimulationError) as problem:
+        except (BismutError, ProcessError, SimulationError) as problem:
             print(f"bismut: {problem}", file=sys.stderr)
-            raise typer.Exit(FAILED if isinstance(problem, DiskFullError | SimulationError) else WRONG_USE) from None
+            raise typer.Exit(FAILED if isinstance(problem, DiskFullError | ProcessError | SimulationError) else WRONG_USE) from None
         except OSError as problem:
             full = problem.errno in (errno.ENOSPC, errno.EDQUOT)
             if problem.filename is None and not full:

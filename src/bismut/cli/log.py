@@ -11,6 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
+from bismut.process import check_room
+
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -30,6 +32,7 @@ def common(
 ) -> None:
     """Options of all commands; they may stand before the command or after it."""
     del version
+    check_room()
     if level is not None and level.lower() not in LEVELS:
         raise typer.BadParameter(f"expected one of {', '.join(LEVELS)}, got {level!r}.", param_hint="--log-level")
     chosen = level or ("debug" if verbose else None)

@@ -13,7 +13,17 @@ What = Annotated[str, typer.Argument(metavar="WHAT", help="a gallery name, a run
 Parameters = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a parameter: name=1.5, name=1,2,3 or name=none; may be repeated")
 ]
-Scheme = Annotated[str | None, typer.Option(metavar="NAME", help=f"{', '.join(SCHEMES)} [the system's own choice]", autocompletion=begins(SCHEMES))]
+
+
+def _spelled(name: str | None) -> str | None:
+    """The name of a scheme, however it is capitalised."""
+    return name if name is None else {known.lower(): known for known in SCHEMES}.get(name.lower(), name)
+
+
+Scheme = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help=f"{', '.join(SCHEMES)} [the system's own choice]", autocompletion=begins(SCHEMES), callback=_spelled),
+]
 Retraction = Annotated[str | None, typer.Option(metavar="NAME", help="cayley or exp, for the first three schemes [cayley]")]
 Temperature = Annotated[float | None, typer.Option(metavar="KT", help="a heat bath: its kT")]
 Friction = Annotated[

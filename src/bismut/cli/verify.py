@@ -7,7 +7,6 @@ import typer
 
 from bismut.cli import options
 from bismut.cli.group import FAILED, print_json, system_names
-from bismut.cli.runs.schema import SCHEMES
 
 PAGE = Path("docs/measured.md")
 REPORTS = Path("output/measured")
@@ -71,7 +70,7 @@ def verify(
 
     tables = {
         "parameters": typed.parameters(parameters),
-        "scheme": {"name": _spelled(scheme)},
+        "scheme": {"name": scheme},
         "bath": typed.bath(temperature, friction, rate, splitting),
     }
     ready = typed.from_typed(_place(what), {"step": step, "seed": seed}, tables, [])
@@ -97,11 +96,6 @@ def tell_data(run: Path, as_json: bool) -> None:
         print(report if report.ok else f"{report}\n{remedy(run)}")
     if not report.ok:
         raise typer.Exit(FAILED)
-
-
-def _spelled(name: str | None) -> str | None:
-    """The name of a scheme, however it is capitalised."""
-    return name if name is None else {known.lower(): known for known in SCHEMES}.get(name.lower(), name)
 
 
 def _place(what: str) -> str:

@@ -36,6 +36,8 @@ RUN = {
 
 def chosen_path(seed: Any, path: Any, scheme: Scheme, *, step: Any, steps: int, trajectories: int) -> Path:
     """The path of a seed, or the path itself, not both; refused if it cannot drive so many steps of so many trajectories."""
+    if path is not None:
+        RUN["path"].check(path, "path")
     if path is not None and seed is not None:
         raise DomainError("Give a seed or a path, not both: the path has its own seed, Wiener(seed, ...).")
     if path is None and type(seed) is int and nothing_traced():

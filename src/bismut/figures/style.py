@@ -54,15 +54,23 @@ def check_installed() -> None:
 
 @contextmanager
 def styled(dark: bool = False):
-    """matplotlib.pyplot with our settings, on paper or in the dark, and a backend that needs no screen."""
+    """matplotlib.pyplot with our settings, on paper or in the dark, and a backend that needs no screen; the user's own are back afterwards."""
     check_installed()
     import matplotlib
 
+    before = dict.get(matplotlib.rcParams, "backend")  # asked for as usual, a backend that nobody has chosen yet would be chosen now
     with matplotlib.rc_context(_SETTINGS | _coloured(DARK if dark else LIGHT)):
         matplotlib.use("agg", force=True)
         import matplotlib.pyplot as plt
 
-        yield plt
+        try:
+            yield plt
+        finally:
+            if isinstance(before, str):
+                matplotlib.use(before, force=False)
+            else:  # still to be chosen, by the first figure of the user
+                dict.__setitem__(matplotlib.rcParams, "backend", before)
+                vars(plt)["_backend_mod"] = None
 
 
 def _coloured(chosen: Palette) -> dict[Any, Any]:

@@ -6,10 +6,12 @@ mathematics gives for it; `Trial` is what a fact may look at: the system with it
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import signature
+from inspect import getfile, signature
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bismut.actions import VariationalEuler
@@ -51,6 +53,14 @@ class Fact:
         return Measured(self.statement, float(self.measure(trial)), self.expected, self.tolerance)
 
 
+def _docstring(build: Callable[..., Any]) -> str:
+    """The docstring of the file that a function is from, read there: `python -OO` drops it."""
+    try:
+        return ast.get_docstring(ast.parse(Path(getfile(build)).read_text(encoding="utf-8"))) or ""
+    except (OSError, TypeError, SyntaxError):  # made at a prompt
+        return ""
+
+
 @dataclass(frozen=True)
 class Entry:
     """`build(**parameters)` gives the system; its signature lists the parameters and their defaults.
@@ -80,12 +90,12 @@ class Entry:
     @property
     def physics(self) -> str:
         """The docstring of the entry's file: what it is, its equations, what is known of it."""
-        return (self.module_docstring or "").strip()
+        return (self.module_docstring or _docstring(self.build)).strip()
 
     @property
     def title(self) -> str:
         """The first line of the physics."""
-        return self.physics.splitlines()[0]
+        return next(iter(self.physics.splitlines()), self.name)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.compile_cache import Memory, key, split
 from bismut.host import arrays, control, entries, keys
 from bismut.host.keys import KEY, understood, unwrapped, wrapped
 from bismut.programs import LOOPS, Literal, Program, Refused, Traced, bind, closed_over, expansion, trace
@@ -63,19 +64,27 @@ def at_once(method: Method) -> Method:
 
     @wraps(method)
     def call(self, *arguments, **named):
-        arrays = [i for i, argument in enumerate(arguments) if not isinstance(argument, str | int | float | type | np.dtype | None)]
         if traced((self, arguments, named)):
             return method(self, *arguments, **named)
+        arrays = [i for i, argument in enumerate(arguments) if not isinstance(argument, str | int | float | type | np.dtype | None)]
+        others = tuple(None if i in arrays else argument for i, argument in enumerate(arguments))
+        numbers, owner = split((self, named))
 
-        def function(*given):
-            whole = list(arguments)
+        def function(numbers, *given):
+            mine, chosen = owner(numbers)
+            everything = list(others)
             for i, argument in zip(arrays, given, strict=True):
-                whole[i] = argument
-            return method(self, *whole, **named)
+                everything[i] = argument
+            return method(mine, *everything, **chosen)
 
-        return evaluate(function, *(arguments[i] for i in arrays))
+        # Traced once for all that are the same: tracing takes milliseconds, and the jaxpr of an energy is carried out in a fraction of one.
+        program = _METHODS.get((method, key((self, named, others)), tuple(arrays)), lambda: repeated(function))
+        return program(numbers, *(arguments[i] for i in arrays))
 
     return cast(Method, call)
+
+
+_METHODS = Memory(256)
 
 
 def _run(program: Program, arguments: list) -> list:

@@ -6,6 +6,7 @@ import enum
 import functools
 import hashlib
 import types
+import weakref
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -38,9 +39,24 @@ class Single:
         return f"one {type(self.thing).__name__}"
 
 
+class Traced:
+    """A tracer of JAX, compared by identity and not kept alive: what is remembered under it cannot be asked for when the trace is over."""
+
+    __slots__ = ("number", "reference")
+
+    def __init__(self, tracer: Tracer):
+        self.number, self.reference = id(tracer), weakref.ref(tracer)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Traced) and self.reference() is other.reference() is not None)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 _ATOMS = frozenset({str, bytes, int, bool, type(None), type(Ellipsis), type(NotImplemented), range})
 # A compiled function of JAX remembers what it was traced to, so it is its own identity there as well.
-_SINGLE = (np.ufunc, type(np.sum), type(jax.jit(abs)), Primitive, types.MethodDescriptorType, types.WrapperDescriptorType, enum.Enum, Tracer)
+_SINGLE = (np.ufunc, type(np.sum), type(jax.jit(abs)), Primitive, types.MethodDescriptorType, types.WrapperDescriptorType, enum.Enum)
 
 
 def simple(thing: Any) -> Hashable:
@@ -66,6 +82,8 @@ def _look(kind: type) -> Callable[[Any], Hashable] | None:
         return lambda thing: ("complex", thing.real.hex(), thing.imag.hex())
     if issubclass(kind, np.dtype):
         return lambda thing: ("dtype", thing)
+    if issubclass(kind, Tracer):
+        return lambda thing: ("one", Traced(thing))
     if issubclass(kind, _SINGLE):
         return lambda thing: ("one", Single(thing))
     if issubclass(kind, types.ModuleType):

@@ -198,19 +198,21 @@ class Space:
         if shape[len(shape) - len(want) :] != want:
             advice = self.hint(shape)
             raise ShapeError(f"{name} has shape {shape}, but {self} works with {self.points_are} {want}.{' ' + advice if advice else ''}")
-        if traced(q):
-            return shape[: len(shape) - len(want)]
+        if not traced(q):
+            self.check_numbers(np.asarray(q), name)
+        return shape[: len(shape) - len(want)]
+
+    def check_numbers(self, q: Point, name: str) -> None:
+        """Raise unless numbers of the right shape are finite and lie on the space."""
         value = np.asarray(q)
         if not np.isfinite(value).all():
             raise DomainError(f"{name} holds values that are not finite. {self} needs finite numbers: {_excerpt(value)}")
-        off = float(self.violation(value))
+        off = float(self.violation(q))
         allowed = float(np.finfo(value.dtype if value.dtype.kind == "f" else float).eps) ** 0.5
         if off > allowed:
             raise DomainError(
-                f"{name} lies off {self} by {off:.2g} (allowed {allowed:.1g}). "
-                f"{type(self).__name__}().project({name.rsplit('.', maxsplit=1)[-1]}) moves it back."
+                f"{name} lies off {self} by {off:.2g} (allowed {allowed:.1g}). {self}.project({name.rsplit('.', maxsplit=1)[-1]}) moves it back."
             )
-        return shape[: len(shape) - len(want)]
 
     def check_velocity(self, v: Velocity, name: str = "velocity") -> tuple[int, ...]:
         """Raise unless v has the structure and shape of a velocity (or a batch); return the shape of the batch."""

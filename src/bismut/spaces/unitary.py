@@ -19,8 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.errors import DomainError
+from bismut.errors import DomainError, ShapeError
 from bismut.spaces.space import Group, known
+from bismut.tracing import traced
 
 Pair = tuple[Float[Array, "N N"], Float[Array, "N N"]]  # real and imaginary part
 _TURNS = 7  # of the inverse: from |x|²/4 = ¾ to round-off
@@ -100,6 +101,23 @@ class Unitary(Group):
     def Ad_star(self, g, mu):
         return _skew(_times(_times(self.inverse(g), parts(mu)), g))
 
+    def project(self, q):
+        U, _, V = np.linalg.svd(_complex(q))  # the polar decomposition
+        g = U @ V
+        return jnp.asarray(g.real), jnp.asarray(g.imag)
+
+    def violation(self, q):
+        g = _complex(q)
+        return float(np.max(np.abs(g @ np.swapaxes(g, -1, -2).conj() - np.eye(self.n)), initial=0.0))
+
+    def check(self, q, name="q"):
+        shapes = [np.shape(part) for part in q] if isinstance(q, tuple) else []
+        if len(shapes) != 2 or shapes[0] != shapes[1] or shapes[0][-2:] != (self.n, self.n):
+            raise ShapeError(f"{name} must be a pair of {self.n} × {self.n} matrices on {self}, real and imaginary part, got {shapes}.")
+        if not traced(q):
+            self.check_numbers(q, name)
+        return shapes[0][:-2]
+
     @property
     def casimirs(self) -> dict[str, Any]:
         return {"trace": jnp.trace, "traces": spectrum}
@@ -108,6 +126,10 @@ class Unitary(Group):
 def su(n: int) -> Unitary:
     """su(n), skew-Hermitian matrices A + iS as real matrices M = A + S, with A skew and S symmetric. The trace of M is kept, 0 for su(n)."""
     return Unitary(n)
+
+
+def _complex(q: Any) -> np.ndarray:
+    return np.asarray(q[0]) + 1j * np.asarray(q[1])
 
 
 def parts(M: Float[Array, "N N"]) -> Pair:
