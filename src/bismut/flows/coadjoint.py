@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 
 from bismut.flows.generating import Ends, Generated, Shape
 from bismut.mechanics import State, newton
+from bismut.mechanics.implicit import root
 from bismut.mechanics.small import UNROLLED
 from bismut.spaces import Dual, Velocity, add, scale
 
@@ -53,7 +54,7 @@ class Coadjoint(Generated):
 def iterated(residual: Callable, guess: Float[Array, " n"], floor) -> newton.Root:
     """The root of r(y) = y − contraction, until a correction is below the floor or stops shrinking at round-off; differentiated as the root it is."""
 
-    def run(f, y):
+    def run(f, y, floor):
         def unfinished(loop):
             _, size, last, count = loop
             # A correction near round-off that does not shrink any more is round-off itself.
@@ -81,6 +82,5 @@ def iterated(residual: Callable, guess: Float[Array, " n"], floor) -> newton.Roo
 
         return jax.lax.while_loop(more, term, (jnp.zeros_like(b), b, jnp.zeros((), int)))[0]
 
-    floor = jax.lax.stop_gradient(floor)
-    y, (converged, iterations) = jax.lax.custom_root(residual, guess, run, tangent, has_aux=True)
+    y, (converged, iterations) = root(residual, guess, run, tangent, floor)
     return newton.Root(y, converged > 0, iterations.astype(int))

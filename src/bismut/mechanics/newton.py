@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from bismut.mechanics import small
+from bismut.mechanics.implicit import root
 
 Vector = Float[Array, " n"]
 Linear = Callable[[Vector], Vector]
@@ -78,14 +79,13 @@ class Root(NamedTuple):
 
 def solve(residual: Callable[[Vector], Vector], guess: Vector, layout: Layout, linear: bool, floor: Any = 0.0) -> Root:
     """The root of the residual near a guess; corrections below the floor do not matter."""
-    residual = jax.jit(residual, inline=True)  # looked at eight times, traced once
 
-    def run(f, x):
-        x, converged, iterations = _correct_once(f, x, layout) if linear else _iterate(f, x, layout, jax.lax.stop_gradient(floor))
-        return x, (converged.astype(x.dtype), iterations.astype(x.dtype))  # custom_root can carry only real numbers beside the root
+    def run(f, x, floor):
+        x, converged, iterations = _correct_once(f, x, layout) if linear else _iterate(f, x, layout, floor)
+        return x, (converged.astype(x.dtype), iterations.astype(x.dtype))  # what has derivatives is real numbers
 
     tangent = lambda f, y: layout.factor(f, y.dtype)(y)
-    x, (converged, iterations) = jax.lax.custom_root(residual, guess, run, tangent, has_aux=True)
+    x, (converged, iterations) = root(residual, guess, run, tangent, floor)
     return Root(x, converged > 0, iterations.astype(int))
 
 
