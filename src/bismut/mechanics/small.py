@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 from bismut.tracing import traced
 
 UNROLLED = 6  # largest matrix that is written out
-_ROUNDS = 32  # largest matrix whose eigenvectors are found by loops over its rows
+LARGEST_BY_ROUNDS = 32  # largest matrix whose eigenvectors are found by loops over its rows
 _MANY = 30  # sweeps of these at the most: eight or so, but twice as many where half of the eigenvalues are equal
 _SWEEPS = 6  # of Jacobi rotations; for n ≤ 6 five reach round-off, the sixth is for safety
 
@@ -122,7 +122,7 @@ def eigen(A: Matrix) -> tuple[Vector, Matrix]:
     """Eigenvalues and orthonormal eigenvectors (columns) of a symmetric matrix."""
     n = A.shape[0]
     if n > UNROLLED:
-        return _eigen_by_rounds(A) if n <= _ROUNDS else jnp.linalg.eigh(A)
+        return _eigen_by_rounds(A) if n <= LARGEST_BY_ROUNDS else jnp.linalg.eigh(A)
     unit = jnp.eye(n, dtype=A.dtype)
     a, q = [[[X[i, j] for j in range(n)] for i in range(n)] for X in (A, unit)]
     for _ in range(_SWEEPS if n > 1 else 0):
@@ -136,23 +136,52 @@ def eigen(A: Matrix) -> tuple[Vector, Matrix]:
     return jnp.stack([a[i][i] for i in range(n)]), jnp.array(q)
 
 
+def _tournament(n: int) -> tuple[int, np.ndarray, np.ndarray, Callable]:
+    """A round in which n columns meet in pairs: how many there are with those of zeros, which meet nobody; which meet; and X ↦ X with all pairs
+    turned by (c, s), after which all but one move on. As many rounds as there are others, and all are back in their places."""
+    even = max(4, n + n % 2)
+    top = np.arange(0, even, 2)
+    bottom, order = top + 1, np.empty(even, int)
+    order[top], order[bottom] = np.r_[top[0], bottom[0], top[1:-1]], np.r_[bottom[1:], top[-1]]
+
+    def turned(X, c, s):
+        a, b = X[:, top], X[:, bottom]
+        return jnp.stack([c * a - s * b, s * a + c * b], -1).reshape(X.shape)[:, order]
+
+    return even, top, bottom, turned
+
+
+def orthogonal_columns(A: Float[Array, "m n"]) -> tuple[Float[Array, "m n"], Matrix]:
+    """A V and V, orthogonal, such that columns of A V are orthogonal to each other: their lengths are the singular values of A."""
+    n = A.shape[1]
+    even, top, bottom, turned = _tournament(n)
+    fill = lambda X: jnp.zeros((X.shape[0], even), X.dtype).at[:, :n].set(X)
+
+    def one_round(_, now):
+        a, v, off = now
+        first, between, last = (jnp.sum(x * y, 0) for x, y in ((a[:, top],) * 2, (a[:, top], a[:, bottom]), (a[:, bottom],) * 2))
+        off = off | jnp.any(jnp.abs(between) > jnp.finfo(A.dtype).eps * jnp.sqrt(first) * jnp.sqrt(last))
+        c, s = _rotation(first, between, last)
+        return turned(a, c, s), turned(v, c, s), off
+
+    def sweep(now):
+        number, (a, v, _) = now
+        return number + 1, jax.lax.fori_loop(0, even - 1, one_round, (a, v, jnp.asarray(False)))
+
+    start = 0, (fill(A), fill(jnp.eye(n, dtype=A.dtype)), jnp.asarray(True))
+    _, (a, v, _) = jax.lax.while_loop(lambda now: (now[0] < _MANY) & now[1][2], sweep, start)
+    return a[:, :n], v[:, :n]
+
+
 def _eigen_by_rounds(A: Matrix) -> tuple[Vector, Matrix]:
     """The same as a loop: in a round of a tournament all rows meet in pairs, which are turned at once; then all but one move on.
 
     (LAPACK has no vector code, and many of its calls at once under XLA can wait for each other for ever, jax issue 24219.)
     """
     n = A.shape[0]
-    even = n + n % 2  # a row of zeros meets nobody
+    even, top, bottom, turned = _tournament(n)
     fill = lambda X, rows: jnp.zeros((rows, even), X.dtype).at[: X.shape[0], :n].set(X)
-    half = np.arange(0, even, 2)
-    top, bottom = half, half + 1
-    order = np.empty(even, int)
-    order[top], order[bottom] = np.r_[top[0], bottom[0], top[1:-1]], np.r_[bottom[1:], top[-1]]
     size, apart = jnp.sum(A * A), 1 - np.eye(even)
-
-    def turned(X, c, s):
-        a, b = X[:, top], X[:, bottom]
-        return jnp.stack([c * a - s * b, s * a + c * b], -1).reshape(X.shape)[:, order]
 
     def one_round(_, both):
         a, q = both

@@ -2,7 +2,7 @@
 
 from bismut.programs.jaxprs import Traced, bind, closed_over, expansion, separated, trace
 from bismut.programs.layout import Bonds, Layout, Reach
-from bismut.programs.program import CALL, LOOPS, Aval, Equation, Literal, Program, Refused
+from bismut.programs.program import CALL, LOOPS, Aval, Equation, Literal, Primitive, Program, Refused
 from bismut.programs.pruning import pruned
 from bismut.programs.structure import equations, largest, operations, reached
 
@@ -14,6 +14,7 @@ __all__ = [
     "Equation",
     "Layout",
     "Literal",
+    "Primitive",
     "Program",
     "Reach",
     "Refused",

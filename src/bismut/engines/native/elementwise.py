@@ -8,7 +8,7 @@ import numpy as np
 
 from bismut.engines.native.field import Array, Field, Formula, array_level, entry, lanes
 from bismut.engines.native.folding import ELEMENTWISE, SETTINGS
-from bismut.engines.native.frame import Scope
+from bismut.engines.native.frame import IN_LOOPS, Scope
 from bismut.engines.native.lane import array_of
 from bismut.engines.native.walk import Refused, rule, run
 from bismut.programs import CALL
@@ -71,4 +71,6 @@ def _(scope, equation, inputs):
 
 @rule(CALL)
 def _(scope, equation, inputs):
+    if equation.params.get("loops"):  # over memory: written out it would be thousands of operations
+        scope = Scope(scope.frame, scope.code, IN_LOOPS, scope, scope.hoists, scope.wide)
     return run(scope, equation.params["jaxpr"], inputs)

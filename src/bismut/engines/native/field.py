@@ -51,6 +51,7 @@ class Formula(Field):
     def __init__(self, shape: Sequence[int], dtype: Any, level: int, entry: Callable[[Scope, Sequence[Index]], Any]):
         self.shape, self.dtype, self.level, self.entry = tuple(shape), np.dtype(dtype), level, entry
         self.reads: frozenset = frozenset()  # owners of the memory that it may read, noted by the walk
+        self.depth = 1  # formulas within formulas, noted by the walk
 
     def at(self, scope, index):
         return self.entry(scope, index)
@@ -165,6 +166,11 @@ def reads(x: Array) -> frozenset:
     if isinstance(x, Stored):
         return frozenset((x.owner,))
     return x.reads if isinstance(x, Formula) else frozenset()
+
+
+def depth(x: Array) -> int:
+    """How many formulas stand within each other where an entry is asked for."""
+    return x.depth if isinstance(x, Formula) else 0
 
 
 def in_place(x: Array, of: Array) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from jax.lax import GatherScatterMode
 from llvmlite import ir
 
-from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, fill, lanes, stored
+from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, everywhere, fill, lanes, stored
 from bismut.engines.native.frame import Scope
 from bismut.engines.native.lane import OWN, SAME, Lane, array_of, constant, constants, first_of, level_of, value_of
 from bismut.engines.native.places import LONG, Scattered
@@ -287,6 +287,9 @@ def _(scope, equation, inputs):
         else:
             write_at(inner, out, position, value)
 
-    for index in np.ndindex(*new.shape):
-        one(scope, index)
+    if small:
+        for index in np.ndindex(*new.shape):
+            one(scope, index)
+    else:
+        everywhere(scope, new.shape, one)
     return [out if small else lanes(scope, out) if aval.size <= scope.small else out]

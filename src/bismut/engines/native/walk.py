@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from bismut.engines.native.code import has_vectors
-from bismut.engines.native.field import Array, Field, Formula, Stored, lanes, reads, stored
+from bismut.engines.native.field import Array, Field, Formula, Stored, depth, lanes, reads, stored
 from bismut.engines.native.frame import IN_LOOPS, Scope
 from bismut.engines.native.lane import constants
 from bismut.programs import CALL, Literal, Program, Refused
 
 FEW = 4  # entries up to which an array always is a few lanes
+DEEPEST = 50  # formulas within each other: each takes four frames of Python's stack, which has 1000
 WRITING = frozenset({"dynamic_update_slice", "while"})  # whose rules may write over what they are given
 OVERWRITING = WRITING | {CALL}  # and those that hand it on
 
@@ -74,6 +75,7 @@ def run(scope: Scope, program: Program, inputs: list[Array]) -> list[Array]:
         for v, output in zip(equation.outvars, outputs, strict=True):
             if isinstance(output, Formula):
                 output.reads = output.reads.union(*map(reads, inputs))
+                output.depth = 1 + max(map(depth, inputs), default=0)
             if uses[v]:
                 env[v] = _settled(scope, output, uses[v])
         for v in equation.invars:
@@ -112,7 +114,7 @@ def _settled(scope: Scope, output: Array, uses: int) -> Array:
         return output
     if output.size <= FEW:
         return lanes(scope, output)
-    return stored(scope, output) if uses > 1 else output
+    return stored(scope, output) if uses > 1 or depth(output) > DEEPEST else output
 
 
 def unknown(program: Program) -> set[str]:

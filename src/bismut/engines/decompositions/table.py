@@ -1,0 +1,95 @@
+"""Primitives expressed by simpler ones.
+
+    equation of a primitive  ↦  call of the program of a function of jnp that computes the same
+
+An engine without code of its own for a primitive runs that program instead. Derivatives are taken before, by JAX's own rules, so values are enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import jax
+
+from bismut.programs import CALL, Equation, Primitive, Program, trace
+
+_call = Primitive(CALL)
+
+
+class OutOfReach(Exception):
+    """A case that a decomposition does not cover, in words."""
+
+
+class Decomposition(NamedTuple):
+    """What a primitive computes, as a function (*inputs, **params); for which equations it is used; whether it is best a loop over memory."""
+
+    function: Callable
+    where: Callable[[Equation], bool]
+    loops: bool
+
+
+_TABLE: dict[str, Decomposition] = {}
+
+
+def decomposition(*names: str, where: Callable[[Equation], bool] = lambda equation: True, loops: bool = False) -> Callable[[Callable], Callable]:
+    """Register a function as what primitives compute."""
+
+    def register(function: Callable) -> Callable:
+        _TABLE.update(dict.fromkeys(names, Decomposition(function, where, loops)))
+        return function
+
+    return register
+
+
+def names() -> frozenset[str]:
+    """Primitives that have a decomposition."""
+    return frozenset(_TABLE)
+
+
+def simplified(program: Program) -> Program:
+    """The program with calls in place of primitives that have a decomposition. One that is out of reach becomes a primitive called by the reason."""
+    return _Simplifier().program(program)
+
+
+class _Simplifier:
+    """One pass; a program that occurs twice stays one."""
+
+    def __init__(self) -> None:
+        self._programs: dict[int, tuple[Program, Program]] = {}  # with the program, so that its number stays its own
+
+    def program(self, old: Program) -> Program:
+        if id(old) not in self._programs:
+            new = Program(old.invars, old.outvars, [self._equation(e) for e in old.eqns], old.constvars, old.consts)
+            self._programs[id(old)] = old, new
+        return self._programs[id(old)][1]
+
+    def _equation(self, old: Equation) -> Equation:
+        name = old.primitive.name
+        known = _TABLE.get(name)
+        if known is not None and known.where(old):
+            kinds = tuple((v.aval.shape, v.aval.dtype) for v in old.invars)
+            try:
+                inner = _traced(name, tuple(sorted(old.source.items())), kinds)
+            except OutOfReach as reason:
+                return Equation(Primitive(str(reason)), old.invars, old.outvars, {})
+            params = {"jaxpr": self.program(inner), "name": name, "custom": True, "loops": known.loops}
+            return Equation(_call, old.invars, old.outvars, params)
+        if not old.programs:
+            return old
+        return Equation(
+            old.primitive, old.invars, old.outvars, {key: self._held(value) for key, value in old.params.items()}, old.effects, old.source
+        )
+
+    def _held(self, value: Any) -> Any:
+        """A parameter, with programs simplified."""
+        if isinstance(value, Program):
+            return self.program(value)
+        return tuple(map(self._held, value)) if type(value) in (tuple, list) else value
+
+
+@lru_cache(maxsize=256)
+def _traced(name: str, params: tuple[tuple[str, Hashable], ...], kinds: tuple) -> Program:
+    inputs = [jax.ShapeDtypeStruct(*kind) for kind in kinds]
+    return trace(lambda *x: _TABLE[name].function(*x, **dict(params)), *inputs).program
