@@ -145,3 +145,66 @@ class WrongLimit(bm.EulerMaruyama):
     def advance(self, state, h, dW, t):
         new, solve = super().advance(state, h, dW, t)
         return State(new.q, new.p + 0.01 * h), solve
+
+
+# Generators.
+
+
+class Strong(bm.Wiener):
+    """Increments a tenth too large."""
+
+    def draw(self, trajectory, step, channels, h, dtype=float, clipped=None):
+        return 1.1 * super().draw(trajectory, step, channels, h, dtype, clipped)
+
+
+class Cut(bm.Wiener):
+    """Increments cut at three standard deviations."""
+
+    def draw(self, trajectory, step, channels, h, dtype=float, clipped=None):
+        most = 3 * jnp.sqrt(h)
+        return jnp.clip(super().draw(trajectory, step, channels, h, dtype, clipped), -most, most)
+
+
+class EqualChannels(bm.Wiener):
+    """All channels are the first."""
+
+    def draw(self, trajectory, step, channels, h, dtype=float, clipped=None):
+        made = super().draw(trajectory, step, channels, h, dtype, clipped)
+        return jnp.broadcast_to(made[:, :1], made.shape)
+
+
+class Repeating(bm.Wiener):
+    """Every 32 steps the same again."""
+
+    def draw(self, trajectory, step, channels, h, dtype=float, clipped=None):
+        return super().draw(trajectory, (step[0] % np.uint32(32), step[1]), channels, h, dtype, clipped)
+
+
+class Twins(bm.Wiener):
+    """Trajectories 2n and 2n + 1 are the same."""
+
+    def draw(self, trajectory, step, channels, h, dtype=float, clipped=None):
+        return super().draw((trajectory[0] // np.uint32(2), trajectory[1]), step, channels, h, dtype, clipped)
+
+
+class Mirrored(bm.Wiener):
+    """Trajectories 2n and 2n + 1 are opposite."""
+
+    def draw(self, trajectory, step, channels, h, dtype=float, clipped=None):
+        made = super().draw((trajectory[0] // np.uint32(2), trajectory[1]), step, channels, h, dtype, clipped)
+        return jnp.where(trajectory[0] % np.uint32(2) == 0, made, -made)
+
+
+class Smooth(bm.Wiener):
+    """Each step remembers a tenth of the one before it."""
+
+    def draw(self, trajectory, step, channels, h, dtype=float, clipped=None):
+        made = super().draw(trajectory, step, channels, h, dtype, clipped)
+        return (made + 0.1 * jnp.roll(made, 1, 0)) / np.sqrt(1.01)
+
+
+class HotStarts(bm.Wiener):
+    """Normals of Maxwell starts that make them a fifth too hot."""
+
+    def normals(self, trajectory, count, stream, dtype=float):
+        return np.sqrt(1.2) * super().normals(trajectory, count, stream, dtype)

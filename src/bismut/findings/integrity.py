@@ -1,7 +1,7 @@
 """Does the machine compute what the program says?
 
 The first steps of a few trajectories through every engine, and once more without any compiler: all must agree to round-off, on the user's own
-functions. A run that is cut must go on to the bit.
+functions. A run that is cut must go on to the bit. What is drawn must be noise (`drawn`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.ensembles import Result, perform, request
+from bismut.findings.drawn import noise_law
 from bismut.findings.finding import Finding, at_most, decided, not_measured
 from bismut.findings.order import TRAJECTORIES, by_xla, fine_increments
 from bismut.flows import kernel
@@ -23,7 +24,7 @@ _LARGEST = 100  # degrees of freedom up to which steps are made without a compil
 
 
 def integrity(scheme: Scheme, state: State, *, step: float, seed: int, t0: float = 0.0) -> list[Finding]:
-    """Findings on engines, on plain evaluation, and on cutting a run."""
+    """Findings on engines, on plain evaluation, on cutting a run, and on the noise that is drawn."""
     dtype = scheme.system.dtype
     eps = float(np.finfo(dtype).eps)
     common = {"step": step, "every": _STEPS, "trajectories": TRAJECTORIES, "seed": seed, "t0": t0}
@@ -37,6 +38,7 @@ def integrity(scheme: Scheme, state: State, *, step: float, seed: int, t0: float
         at_most("engines agree", _gap(whole.final, other), 1e6 * eps, True, words),
         _without_compiler(scheme, state, dW[0], step, t0, other, eps),
         _cut(scheme, run(_STEPS // 2), whole),
+        *noise_law(scheme, state.q, Wiener(seed), step),
     ]
 
 
