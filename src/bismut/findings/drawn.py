@@ -73,15 +73,16 @@ def drawn(scheme: Scheme, path: Path, step: float) -> tuple[np.ndarray, str]:
     return z / np.sqrt(step), run.provenance.mode
 
 
-def noise_law(scheme: Scheme, q: Point, path: Path, step: float) -> list[Finding]:
+def noise_law(scheme: Scheme, q: Point, path: Path, step: float, t0: float = 0.0) -> list[Finding]:
     """One finding: the least probable of all that is looked at, with the number of them."""
     if not scheme.channels:
         return []
     z, mode = drawn(scheme, path, step)
     chances = probabilities(z)
     system = scheme.system
-    if system.has_lagrangian and system.quadratic and not system.in_phase_space:
-        chances["Maxwell starts"] = _maxwell(scheme, q, path)
+    moved = system.constraints and system.time_dependent  # momenta then have a mean along the surface's motion
+    if system.has_lagrangian and system.quadratic and not system.in_phase_space and not moved:
+        chances["Maxwell starts"] = _maxwell(scheme, q, path, t0)
     worst = min(chances, key=lambda name: chances[name])
     alarm = min(1.0, len(chances) * chances[worst])
     wrong = [name for name, chance in chances.items() if len(chances) * chance <= ALARM]
@@ -137,12 +138,12 @@ def _repeats(z: np.ndarray) -> bool:
     return len(np.unique(whole.view(np.dtype((np.void, 2 * whole.itemsize))))) < len(whole)
 
 
-def _maxwell(scheme: Scheme, q: Point, path: Path) -> float:
+def _maxwell(scheme: Scheme, q: Point, path: Path, t0: float) -> float:
     """Σ ⟨p, v⟩/kT of many starts against χ²."""
     system = scheme.system
     numbers = np.arange(_STARTS, dtype=np.uint64)
-    starts = many_starts(scheme.start(q, temperature=1.0), path, numbers, ())
-    twice = lambda state: jnp.vdot(*moving(system, State(state.q, state.p)))
+    starts = many_starts(scheme.start(q, temperature=1.0), path, numbers, (), t0)
+    twice = lambda state: jnp.vdot(*moving(system, State(state.q, state.p), jnp.asarray(t0, system.dtype)))
     total = float(np.sum(np.asarray(evaluate(jax.vmap(twice), State(starts.q, starts.p)), float)))
     degrees = _STARTS * system.freedom
     return 2 * min(float(scipy.special.chdtr(degrees, total)), float(scipy.special.chdtrc(degrees, total)))

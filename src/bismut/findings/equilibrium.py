@@ -85,11 +85,11 @@ def watcher(system: System, bath: Bath, observables: Mapping[str, Callable] | No
     return watch
 
 
-def moving(system: System, state: State) -> tuple[Any, Any]:
+def moving(system: System, state: State, t: Any = 0.0) -> tuple[Any, Any]:
     """(p − a, v), flat, with a the momentum at rest."""
     flat = system.space.flatten
-    v = system.velocity(state.q, state.p)
-    return flat(state.p) - flat(system.momentum(state.q, jax.tree.map(jnp.zeros_like, v))), flat(v)
+    v = system.velocity(state.q, state.p, t)
+    return flat(state.p) - flat(system.momentum(state.q, jax.tree.map(jnp.zeros_like, v), t)), flat(v)
 
 
 def effective_potential(system: System, kT: float) -> Callable[[Point], Any]:

@@ -38,7 +38,7 @@ def integrity(scheme: Scheme, state: State, *, step: float, seed: int, t0: float
         at_most("engines agree", _gap(whole.final, other), 1e6 * eps, True, words),
         _without_compiler(scheme, state, dW[0], step, t0, other, eps),
         _cut(scheme, run(_STEPS // 2), whole),
-        *noise_law(scheme, state.q, Wiener(seed), step),
+        *noise_law(scheme, state.q, Wiener(seed), step, t0),
     ]
 
 
