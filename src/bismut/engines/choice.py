@@ -3,11 +3,12 @@
 import importlib
 import logging
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 
 from bismut.engines.engine import Engine, Program, Task, TooLong
+from bismut.engines.split import Split, alone, recorded
 from bismut.engines.xla import Xla
 from bismut.errors import BismutError
 
@@ -15,12 +16,15 @@ log = logging.getLogger(__name__)
 
 
 class Choice(NamedTuple):
-    """An engine, why it was chosen, how many trajectories it advances side by side at least, and how many operations a step has, if it knows."""
+    """An engine, why it was chosen, how many trajectories it advances side by side at least, how many operations a step has, if it knows; and, by
+    their places, the watches that XLA computes from recorded states, each with the reason. `instead` says that another engine was preferred."""
 
     engine: Engine
     why: str
     together: int = 1
     operations: int | None = None
+    others: tuple[tuple[int, str], ...] = ()
+    instead: bool = False
 
 
 def choose(mode: str, task: Task, longest: int | None = None) -> Choice:
@@ -37,7 +41,7 @@ def choose(mode: str, task: Task, longest: int | None = None) -> Choice:
         raise BismutError(f'mode="native" cannot run this: {offered}. mode="auto" uses XLA where necessary.')
     if not isinstance(offered, TooLong):
         _warn(offered)
-    return Choice(Xla(), offered)
+    return Choice(Xla(), offered, instead=not isinstance(offered, TooLong))
 
 
 def native_program(task: Task, longest: int | None = None) -> Program | None:
@@ -69,4 +73,17 @@ def _offered(task: Task, longest: int | None, patient: bool) -> Choice | str:
         engine = importlib.import_module("bismut.engines.native.engine").Native(longest=longest, patient=patient)
     except ImportError as problem:
         return f"the native engine cannot be loaded: {problem}"
-    return engine.refusal(task) or Choice(engine, *engine.manner(task))
+    refused = engine.refusal(task)
+    if refused is None:
+        return Choice(engine, *engine.manner(task))
+    return refused if isinstance(refused, TooLong) else _split(engine, task) or refused
+
+
+def _split(engine: Any, task: Task) -> Choice | None:
+    """Steps by the engine and some watches by XLA; None if it is not for a watch that the engine refuses the task."""
+    others = tuple((i, reason) for i, watch in enumerate(task.watches) if (reason := engine.refusal(alone(task, watch))) is not None)
+    places = tuple(i for i, _ in others)
+    stepped = recorded(task, places)
+    if not others or engine.refusal(stepped) is not None:
+        return None
+    return Choice(Split(engine, places, stepped), *engine.manner(stepped), others)

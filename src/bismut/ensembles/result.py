@@ -34,7 +34,7 @@ RESERVED = (
 class Provenance:
     """What is needed to repeat a run, beside the user's own functions. `trajectories` and `steps` were asked for, `trajectories_run` (in a sweep one
     for each value) and `steps_run` were done; `steps_before` were made by the run that this one went on from. `machine`
-    is what the program was made for."""
+    is what the program was made for, `note` says what XLA computed in place of the native engine, and why."""
 
     scheme: str
     space: str
@@ -60,6 +60,7 @@ class Provenance:
     first_trajectory: int = 0
     steps_before: int = 0
     path: str = ""
+    note: str = ""
 
 
 def as_data(tree: Any) -> Any:
@@ -130,12 +131,14 @@ class Result:
         return [*super().__dir__(), *self.observables]
 
     def __repr__(self):
-        return "\n".join([f"{self._how()}; {self.outcome}", *(f"  {report!r}" for report in self.observables.values())])
+        note = [f"  {self.provenance.note}"] if self.provenance.note else []
+        return "\n".join([f"{self._how()}; {self.outcome}", *note, *(f"  {report!r}" for report in self.observables.values())])
 
     def _repr_html_(self) -> str:
         told = lambda report: " ".join(filter(None, (report.words, str(report.population or ""))))
         rows = [(name, told(report), ", ".join(report.variables)) for name, report in self.observables.items()]
-        return table(f"{self._how()}; {self.outcome}", rows, ("observed", "found", "arrays"))
+        note = f"; {self.provenance.note}" if self.provenance.note else ""
+        return table(f"{self._how()}; {self.outcome}{note}", rows, ("observed", "found", "arrays"))
 
     def _how(self) -> str:
         p, run, steps = self.provenance, self.trajectories_run, self.steps_run

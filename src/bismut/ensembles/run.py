@@ -237,6 +237,7 @@ def _provenance(request: Request, run: list[int], steps: int) -> Provenance:
         steps_run=steps,
         first_trajectory=request.first,
         steps_before=request.done,
+        note=request.chosen.note,
     )
 
 

@@ -35,13 +35,15 @@ _WORTH = 2**25  # b blocks are worth it from about 2²⁵ b³ operations on: two
 
 
 class Chosen(NamedTuple):
-    """How a setting is run: by what it is known, what was asked for, the engine and why, the task, the shapes of a watcher's memory and rows, how
-    many trajectories make a block at least and at most, and how many operations a step of one has, if that is known."""
+    """How a setting is run: by what it is known, what was asked for, the engine and why, what XLA computes in its place, the task, the shapes of a
+    watcher's memory and rows, how many trajectories make a block at least and at most, and how many operations a step of one has, if that is
+    known."""
 
     key: Hashable
     mode: str
     engine: Engine
     why: str
+    note: str
     task: Task
     memory: tuple
     rows: tuple
@@ -140,7 +142,11 @@ def _watch(watcher: Watcher, whole) -> Watch:
 
 def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
     task = task_of(setting, one)
-    engine, why, together, operations = choose(mode, task, setting.scheme.longest)
+    engine, why, together, operations, others, instead = choose(mode, task, setting.scheme.longest)
+    reasons = {reason: [setting.watchers[i][0] for i, other in others if other == reason] for _, reason in others}
+    observers = "; ".join(f"{', '.join(names)} computed by XLA from recorded states, because {reason}" for reason, names in reasons.items())
+    note = f"computed by XLA in place of the native engine, because {why}" if instead else observers
+    why = f"{why}; {observers}" if observers else why
     log.debug("%s on %s: the %s engine, %s", setting.scheme.title, setting.scheme.space, engine.name, why)
     t = jax.ShapeDtypeStruct((), task.dtype)
     memory = tuple(jax.eval_shape(watch.begin, task.example, t, task.numbers) for watch in task.watches)
@@ -152,7 +158,7 @@ def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
     # Where one trajectory has all lanes, it is a block of its own, so that few of them keep all cores busy.
     most = _WIDTH if isinstance(engine, Xla) else BLOCK if together > 1 else 1
     most = int(max(together, min(most, 2 ** int(np.log2(max(_LARGEST / largest, 1))))))
-    return Chosen(name, mode, engine, why, task, memory, rows, together, most, operations)
+    return Chosen(name, mode, engine, why, note, task, memory, rows, together, most, operations)
 
 
 def _largest(task: Task) -> int:
