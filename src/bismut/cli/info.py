@@ -48,9 +48,7 @@ def info(
         return
     made, how = found.provenance, found.provenance["run"]
     print(f"{how['scheme']} on {how['space']}: {how['trajectories']} trajectories, {how['steps']} steps of {how['step']:g}, seed {how['seed']}")
-    print(made["outcome"]["words"])
-    if how.get("note"):
-        print(how["note"])
+    print("\n".join(filter(None, (made["outcome"]["words"], how.get("note")))))
     if found.stored.state != "complete":
         print(f"not complete: {found.stored}\n{_unfinished(run)}")
     after = f", after {made['seconds']:g} s" if "seconds" in made else ""
