@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
     if name not in globals():
         from bismut.errors import nearest
 
-        raise AttributeError(f"bismut has no {name!r}. {nearest(name, public.__all__)}")
+        raise AttributeError(f"bismut has no {name!r}. {nearest(name, public.__all__)} dir(bismut) lists them.")
     return globals()[name]
 
 

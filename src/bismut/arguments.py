@@ -186,6 +186,7 @@ TABLE: dict[str, Rule] = {
     "about": number("one finite number, near the mean"),
     "direction": one_of(-1, 0, 1),
     "capacity": counted,
+    "per": one_of("body", "component"),
     "name": text,
 }
 

@@ -87,6 +87,12 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
+def per_second(rate: float) -> str:
+    """How many path-steps a second: 12.3 M, 45.1 k or 812, whatever suits."""
+    size, prefix = next(((size, prefix) for size, prefix in ((1e9, " G"), (1e6, " M"), (1e3, " k")) if rate >= size), (1.0, ""))
+    return f"{rate / size:.3g}{prefix} path-steps/s"
+
+
 def measured(mean: Any, error: Any) -> str:
     """A number with its standard error to two digits, 0.5012 ± 0.0031; of an array each component; without a known error six digits."""
     mean, error = np.asarray(mean, float), np.asarray(error, float)

@@ -278,3 +278,10 @@ def test_a_run_without_a_bath_keeps_books(bismut, tmp_path):
         "run", "oscillator", "--steps", "20", "--trajectories", "2", "--observe", "heat,work,integrator_error", "--out", str(tmp_path / "run")
     )
     assert found.exit_code == 0, found.stderr
+
+
+def test_a_complete_run_that_is_resumed_answers_as_it_is_asked(bismut):
+    bismut("run", "oscillator", "--steps", "10", "--out", "run")
+    told = json.loads(bismut("resume", "run", "--json").stdout)
+    assert (told["ok"], told["computed"]) == (True, 0)
+    assert "complete" in bismut("resume", "run").stdout

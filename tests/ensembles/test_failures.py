@@ -74,3 +74,14 @@ def test_a_failure_says_when_where_and_what_to_do():
     assert first.time == pytest.approx(first.step * RUN["step"])
     assert "smaller step" in text
     assert "bounded=True" in text
+
+
+@pytest.mark.parametrize("scheme", [bm.Verlet, bm.Midpoint])
+def test_a_force_that_is_not_finite_at_the_start_is_told(scheme):
+    """No smaller step helps where ∂U/∂q is 0/0; a step that is too long is told otherwise."""
+    cone = scheme(bm.mechanical(bm.Euclidean(2), potential=lambda q: jnp.sqrt(q @ q)))
+    said = str(bm.simulate(cone, cone.start([0.0, 0.0], velocity=[0.0, 0.0]), step=0.1, steps=3).outcome)
+    assert "The derivative of the energy with respect to q is not finite at the start, q = [0., 0.]" in said
+    assert "smaller step" not in said
+    quartic = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=lambda q: q[0] ** 4))
+    assert "smaller step" in str(bm.simulate(quartic, quartic.start([1e80], velocity=[0.0]), step=1.0, steps=9).outcome)

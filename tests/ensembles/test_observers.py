@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.errors import BismutError
 
 N, STEPS, BURN, EVERY, H = 7, 120, 9, 3, 0.05
 X, P = (lambda state: state.q[0]), (lambda state: state.p[0])
@@ -184,3 +185,40 @@ def test_positions_and_rotations_are_not_added_up_in_silence():
     assert "added up" not in result.place.words
     with pytest.raises(bm.errors.DomainError, match="part must be a function"):
         msd("x")
+
+
+def test_displacements_of_bodies_are_summed_or_averaged_as_asked():
+    """|X|² of K free bodies: the sum, K times the mean over bodies, 3K times that over components; the report says which."""
+    system = bm.mechanical(bm.Euclidean(3) ** 4, mass=1.0)
+    scheme = bm.Langevin(system, temperature=1.0, friction=1.0)
+    observe = {str(per): bm.mean_squared_displacement(lags=5, per=per) for per in (None, "body", "component")}
+    result = bm.simulate(scheme, scheme.start(jnp.zeros((4, 3)), temperature=1.0), step=0.1, steps=10, trajectories=8, every=1, observe=observe)
+    total, body, component = (result[name] for name in observe)
+    for kind in ("mean", "stderr"):
+        np.testing.assert_allclose(getattr(total, kind), 4 * getattr(body, kind), rtol=1e-12)
+        np.testing.assert_allclose(getattr(total, kind), 12 * getattr(component, kind), rtol=1e-12)
+    assert "summed over 12 components of 4 bodies" in str(result)
+    assert "the mean over 4 bodies" in str(result)
+    single = bm.Verlet(bm.mechanical(bm.Euclidean(3)))
+    start = single.start(jnp.zeros(3), velocity=jnp.ones(3))
+    with pytest.raises(BismutError, match="several bodies"):
+        bm.simulate(single, start, step=0.1, steps=2, observe={"x": bm.mean_squared_displacement(per="body")})
+
+
+def test_the_potential_energy_is_that_of_the_system_in_its_box():
+    """Two bodies that are neighbours across the wall: what the system sees, and a function of one's own does not."""
+    pair = lambda a, b: 1.0 / jnp.sum((a.x - b.x) ** 2)
+    system = bm.rigid_bodies(
+        mass=jnp.ones(2), inertia=jnp.ones((2, 3)), potential=bm.pair_potential(pair, cutoff=3.0), box=bm.Box((10.0, 10.0, 10.0))
+    )
+    scheme = bm.Verlet(system)
+    far = jnp.array([[0.5, 0.0, 0.0], [9.5, 0.0, 0.0]])
+    velocity = (jnp.ones((2, 3)), jnp.ones((2, 3)))
+    state = scheme.start((far, jnp.broadcast_to(jnp.eye(3), (2, 3, 3))), velocity=velocity)
+    near = scheme.start((far.at[1, 0].set(1.5), jnp.broadcast_to(jnp.eye(3), (2, 3, 3))), velocity=velocity)
+    states = [bm.trajectory(scheme, start, step=1e-9, steps=1).states for start in (state, near)]
+    across, inside = (bm.State(*(tuple(leaf[0] for leaf in part) for part in (one.q, one.p))) for one in states)
+    assert float(bm.potential_energy(scheme, across)) > 0.1
+    np.testing.assert_allclose(bm.potential_energy(scheme, across), bm.potential_energy(scheme, inside), rtol=1e-12)
+    both = bm.potential_energy(scheme, across) + bm.kinetic_energy(scheme, across)
+    np.testing.assert_allclose(both, bm.energy(scheme, across), rtol=1e-12)

@@ -9,7 +9,7 @@ import pytest
 import bismut as bm
 from bismut import public
 from bismut.compile_cache import key, split
-from bismut.errors import BismutError
+from bismut.errors import BismutError, DomainError
 from bismut.flows.splitting import Letters, Splitting
 from bismut.host import evaluate
 from bismut.mechanics import Scheme
@@ -169,3 +169,11 @@ def test_a_discrete_lagrangian():
         make(channels=2, system=top)
     with pytest.raises(BismutError, match="belongs to the system"):
         make(precision="float32", system=top)
+
+
+@pytest.mark.parametrize("name", ["rate", "friction"])
+def test_a_quantity_with_a_unit_is_told_how_to_become_a_number(name):
+    with pytest.raises(DomainError, match=rf"{name} must be numbers, got '1/ps'\..*units"):
+        bm.Langevin(bm.mechanical(bm.Euclidean(1)), temperature=1.0, **{name: "1/ps"})
+    with pytest.raises(DomainError, match=r"temperature must be one number kT, got '300 K'\..*units"):
+        bm.Verlet(bm.mechanical(bm.Euclidean(1))).start([0.0], temperature="300 K")

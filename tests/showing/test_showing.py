@@ -12,10 +12,11 @@ from bismut.ensembles.observers.report import Report
 from bismut.ensembles.outcome import Failure, Outcome
 from bismut.ensembles.plan import Plan
 from bismut.ensembles.result import Provenance, Result
+from bismut.errors import nearest
 from bismut.findings import Finding, Verdict
 from bismut.findings import Report as Findings
 from bismut.gallery import entry
-from bismut.showing import Words, brief, called, measured
+from bismut.showing import Words, brief, called, measured, per_second
 
 TRICK = "<script>alert(1)</script>"
 top = bm.System(
@@ -152,3 +153,16 @@ def test_what_is_traced_shows_itself_too():
 )
 def test_a_mean_is_shown_with_two_digits_of_its_error(mean, error, text):
     assert measured(mean, error) == text
+
+
+@pytest.mark.parametrize(("rate", "words"), [(2.5e9, "2.5 G"), (1.234e7, "12.3 M"), (45_100.0, "45.1 k"), (812.0, "812"), (3.2, "3.2")])
+def test_a_rate_has_a_unit_of_its_size(rate, words):
+    assert per_second(rate) == f"{words} path-steps/s"
+
+
+def test_only_a_close_name_is_offered():
+    names = ["end_momenta", "energy", "Verlet", "histogram"]
+    assert nearest("enrgy", names) == "Did you mean 'energy'?"
+    assert nearest("verlet", names) == "Did you mean 'Verlet'?"
+    assert "Did you mean" not in nearest("lennard_jones", names)
+    assert nearest("lennard_jones", [str(n) for n in range(99)]) == "None of the 99 names that are known is close to it."

@@ -11,6 +11,7 @@ from bismut.ensembles.observable import (
     invariant,
     kinetic_energy,
     momentum,
+    potential_energy,
     temperature,
     work,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "paths",
     "perform",
     "plan",
+    "potential_energy",
     "quantiles",
     "request",
     "section",

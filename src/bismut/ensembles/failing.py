@@ -9,8 +9,10 @@ from bismut.compile_cache import compiled
 from bismut.engines.engine import Batch, Course, Program
 from bismut.ensembles.observers.watcher import Setting
 from bismut.flows import kernel
+from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path, counter
+from bismut.showing import brief
 
 _TOGETHER = 32  # failures looked into by one call
 
@@ -36,6 +38,23 @@ def residuals(program: Program, course: Course, numbers: Any, setting: Setting, 
         residual = _solved(setting.scheme, setting.path, states, counter(before.trajectories[which][part]), counter(steps[part]), *clock)
         found[first : first + _TOGETHER] = np.asarray(residual)[: len(which) - first]
     return found
+
+
+def not_finite_at(scheme: Scheme, state: State, t: float) -> str:
+    """What to do about a first step that leads out of the numbers because a derivative is not finite where it begins; empty if all are."""
+    system = scheme.system
+    values = {"energy": lambda q: system.hamiltonian(q, state.p, t), "noise": lambda q: system.noise_hamiltonian(q, state.p, t)}
+    for name, function in values.items():
+        if name == "noise" and not system.channels:
+            continue
+        slopes = evaluate(jax.jacobian(function), state.q)
+        if all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(slopes)):
+            continue
+        return (
+            f"The derivative of the {name} with respect to q is not finite at the start, q = {brief(state.q)}, so no step helps. Look there for a "
+            "norm or a square root at 0, for 1/r at r = 0, and for jnp.where around either, whose other branch is differentiated too."
+        )
+    return ""
 
 
 @compiled

@@ -42,6 +42,11 @@ kinetic_energy = Observable(
     lambda system, state, t: system.kinetic_energy(state, t),
     "½⟨p − a, v⟩ with a = ∂L/∂v at v = 0: the part of a quadratic Hamiltonian that measures temperature.",
 )
+potential_energy = Observable(
+    "potential_energy",
+    lambda system, state, t: system.energy(state, t) - system.kinetic_energy(state, t),
+    "The rest of H: U(q) as the system has it, with its box and its cutoffs, which a function of one's own does not see.",
+)
 temperature = Observable(
     "temperature",
     lambda system, state, t: 2 * system.kinetic_energy(state, t) / system.freedom,

@@ -34,6 +34,7 @@ class Outcome:
     interrupted   whether by a signal or a limit of time
     partial       whether it ended before any trajectory was complete
     cause         what interrupted it: SIGINT, SIGTERM, ..., or "time" for a limit
+    advice        what to do about failures
     """
 
     trajectories: int
@@ -42,6 +43,7 @@ class Outcome:
     interrupted: bool = False
     partial: bool = False
     cause: str = ""
+    advice: str = "A smaller step usually helps; so do bounded increments, path=Wiener(seed, bounded=True), when noise is large."
 
     def __repr__(self):
         return f"Outcome({str(self).partition(chr(10))[0].rstrip(':')})"
@@ -65,5 +67,5 @@ class Outcome:
         lines += [f"  {failure}" for failure in self.failures[:_SHOWN]]
         if len(self.failures) > _SHOWN:
             lines.append(f"  and {len(self.failures) - _SHOWN} more")
-        lines.append("A smaller step usually helps; so do bounded increments, path=Wiener(seed, bounded=True), when noise is large.")
+        lines.append(self.advice)
         return "\n".join(lines)

@@ -13,7 +13,7 @@ from bismut.ensembles.request import Request
 from bismut.ensembles.task import bytes_of
 from bismut.errors import DomainError
 from bismut.executors import cores
-from bismut.showing import text
+from bismut.showing import per_second, text
 
 _SHARE = 0.8  # of the memory that is free, which a run may fill
 _LITTLE = 2**26  # bytes that nobody looks for
@@ -52,7 +52,7 @@ class Plan:
         ]
         if self.seconds is not None and self.compiling is not None:
             rate = self.path_steps / max(self.seconds, 1e-9)
-            lines.append(f"  time         {_span(self.seconds)} at {rate / 1e6:.2f} M path-steps/s, after {self.compiling:.1f} s of compiling")
+            lines.append(f"  time         {_span(self.seconds)} at {per_second(rate)}, after {self.compiling:.1f} s of compiling")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

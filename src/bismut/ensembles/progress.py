@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from bismut.showing import bar as drawn_bar
+from bismut.showing import per_second
 
 _NAMED, _BAR, _ELAPSED = 24, 56, 80  # columns of a terminal from which on a word, a bar, and the time that has passed are shown
 
@@ -101,7 +102,7 @@ class Bar:
             self._bar.remove_task(self._task)
             self._task, self._running = self._bar.add_task("running", total=total, more=""), True
         speed = self._bar.tasks[-1].speed
-        rate = f"{speed / 1e6:.2f} M path-steps/s" if speed else ""
+        rate = per_second(speed) if speed else ""
         self._bar.update(self._task, completed=done, more=fitting((rate, headline, counted), self._console.width - self._taken))
 
     def end(self) -> None:
@@ -166,7 +167,7 @@ class Cell(Lines):
 def _text(done: int, total: int, seconds: float, headline: str) -> str:
     rate = done / max(seconds, 1e-9)
     left = (total - done) / max(rate, 1e-9)
-    return f"{100 * done / max(total, 1):3.0f}%  {rate / 1e6:.2f} M path-steps/s  {left:.0f} s left  {headline}".rstrip()
+    return f"{100 * done / max(total, 1):3.0f}%  {per_second(rate)}  {left:.0f} s left  {headline}".rstrip()
 
 
 def in_notebook() -> bool:

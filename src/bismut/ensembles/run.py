@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from itertools import takewhile
@@ -18,6 +19,7 @@ import numpy as np
 from bismut.ensembles import working
 from bismut.ensembles.block import BlockResult
 from bismut.ensembles.events import Blocks
+from bismut.ensembles.failing import not_finite_at
 from bismut.ensembles.inorder import InOrder, Variant, take
 from bismut.ensembles.journal import Job, Journal
 from bismut.ensembles.observers.records import Records, record_steps
@@ -27,6 +29,7 @@ from bismut.ensembles.outcome import Outcome
 from bismut.ensembles.progress import Progress
 from bismut.ensembles.request import Request
 from bismut.ensembles.result import Provenance, Result, as_data
+from bismut.ensembles.starts import one_start
 from bismut.ensembles.stopping import Interrupted, Stop
 from bismut.ensembles.working import Kept, Note, Work
 from bismut.errors import BlockError, SimulationError
@@ -147,8 +150,19 @@ def _result(request: Request, found: list[Variant], part: Part | None, stop: Sto
     failures = [failure._replace(at=at) for variant, at in zip(found, swept_values(request), strict=True) for failure in variant.failures]
     cause = stop.cause if interrupted else ""
     outcome = Outcome(sum(variant.run for variant in found), (*request.lost, *failures), stopped, interrupted, partial, cause)
+    outcome = replace(outcome, advice=_at_the_start(request, found) or outcome.advice)
     totals = [variant.totals for variant in found]
     return assembled(request, totals, [variant.run for variant in found], steps, _final(request, found), outcome)
+
+
+def _at_the_start(request: Request, found: list[Variant]) -> str:
+    """What to do where a first step cannot be made at all."""
+    for variant, start, setting in zip(found, request.starts, request.settings, strict=True):
+        first = next((failure for failure in variant.failures if failure.step == 0 and not np.isfinite(failure.residual)), None)
+        if first is not None and not request.done:
+            state = one_start(start, setting.path, first.trajectory - (request.first if request.batch else 0), request.batch, request.t0)
+            return not_finite_at(setting.scheme, state, request.t0)
+    return ""
 
 
 def assembled(request: Request, totals: list, run: list[int], steps: int, final: State | None, outcome: Outcome) -> Result:

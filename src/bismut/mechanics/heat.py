@@ -35,7 +35,7 @@ class Temperature(eqx.Module):
             self.value, self.function = None, user_function("temperature", given, ())
             return
         if not isinstance(given, Tracer):
-            if isinstance(given, str):
+            if given is None or isinstance(given, str):
                 raise DomainError(f"temperature must be one number kT or a function of t, got {given!r}. Convert it: bm.units.molecular.kT('300 K').")
             if np.shape(given) != ():
                 raise ShapeError(f"temperature must be one number kT or a function of t, got shape {np.shape(given)}.")

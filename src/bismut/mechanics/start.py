@@ -73,6 +73,8 @@ class Maxwell(eqx.Module):
     project: bool = eqx.field(static=True, default=False)
 
     def __init__(self, system: System, q: Point, temperature, ledger: bool = False, t: Any = None, project: bool = False):
+        if isinstance(temperature, str):
+            raise DomainError(f"temperature must be one number kT, got {temperature!r}. Convert it: bm.units.molecular.kT('300 K').")
         if np.shape(temperature) != () or (not traced(temperature) and not 0 < temperature < np.inf):
             raise DomainError(f"temperature must be positive and finite, one number kT, got {temperature}.")
         if not system.quadratic:

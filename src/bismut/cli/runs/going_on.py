@@ -7,6 +7,7 @@ from pathlib import Path
 from shlex import quote
 
 from bismut.cli import began
+from bismut.cli.group import print_json
 from bismut.cli.runs.again import again
 from bismut.cli.runs.carrying import carry_out, command_line
 from bismut.cli.runs.executors import chosen_executor
@@ -39,6 +40,9 @@ def go_on(
     if more and blocks is not None:
         raise BismutError(f"{run} is a part of a run: `bismut merge` the whole run first, then extend it.")
     if not more and stored.state == "complete":
+        if as_json:
+            print_json({"folder": run, "ok": True, "outcome": str(stored), "interrupted": "", "seconds": 0.0, "computed": 0})
+            return
         print(f"{run} is {stored}. Nothing is computed; `bismut extend {quote(str(run))}` adds steps or trajectories.")
         return
     found = again(stored, model, force, more)

@@ -1,6 +1,6 @@
 """Quantities by name: functions of a state that a run file or the command line can ask for.
 
-    energy  kinetic_energy  temperature  heat  work  integrator_error  acceptance        of the system and its books
+    energy  kinetic_energy  potential_energy  temperature  heat  work  integrator_error  acceptance        of the system and its books
     momentum (symmetry)                                                                  a momentum map
     q  p  orientation (part, component, axis)                                            of the state itself
 

@@ -38,7 +38,7 @@ SCHEMES = (
 )
 SPLITTINGS = ("BAOAB", "ABOBA", "OBABO", "GLA", "Metropolised")
 OVER_ACTIONS = SPLITTINGS[3:]  # which take a scheme as the action between baths
-OF_SYSTEM = ("energy", "kinetic_energy", "temperature", "heat", "work", "integrator_error", "acceptance")  # quantities
+OF_SYSTEM = ("energy", "kinetic_energy", "potential_energy", "temperature", "heat", "work", "integrator_error", "acceptance")  # quantities
 OF_STATE = ("q", "p", "orientation")
 PLAIN_KINDS = ("time_average", "extremes", "quantiles", "autocorrelation")  # observers that need no more than a quantity
 MOTIONS = ("velocity", "momentum", "temperature")  # of which a start has one
@@ -269,7 +269,9 @@ KINDS = {
         ("of", "range"),
     ),
     "autocorrelation": Table(_ONE | {"lags": _at_least(1), "about": _NUMBER}, ("of",)),
-    "mean_squared_displacement": Table({"kind": _WORD, "part": _at_least(0), "lags": _at_least(1), "every": _at_least(1)}),
+    "mean_squared_displacement": Table(
+        {"kind": _WORD, "part": _at_least(0), "lags": _at_least(1), "per": Choice(("body", "component")), "every": _at_least(1)}
+    ),
     "section": Table(
         {
             "kind": _WORD,

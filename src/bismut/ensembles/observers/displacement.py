@@ -49,7 +49,10 @@ class Displacement(Watcher):
 
     part: Callable | None = eqx.field(static=True)
     lags: int = eqx.field(static=True)
+    per: str | None = eqx.field(static=True, default=None, kw_only=True)
     arrays: int = eqx.field(static=True, default=1, kw_only=True)  # of a displacement, that are added up
+    components: int = eqx.field(static=True, default=1, kw_only=True)
+    bodies: int = eqx.field(static=True, default=1, kw_only=True)
 
     def bound(self, scheme, name, example):
         try:
@@ -59,7 +62,10 @@ class Displacement(Watcher):
         if len(shape.shape) != 1:
             raise ShapeError(f"observe[{name!r}]: part must pick one vector from a displacement, got {shape.shape}.")
         added = len(jax.tree.leaves(jax.eval_shape(scheme.space.zero))) if self.part is None else 1
-        return type(self)(self.part, self.lags, arrays=added, every=self.every)
+        bodies = scheme.space.count if isinstance(scheme.space, Power) else 1
+        if self.per == "body" and bodies == 1:
+            raise ShapeError(f'observe[{name!r}]: per="body" needs a space of several bodies, such as SO3() ** 8, got {scheme.space}.')
+        return type(self)(self.part, self.lags, per=self.per, arrays=added, components=shape.shape[0], bodies=bodies, every=self.every)
 
     def _picked(self, v):
         leaves = jax.tree.leaves(v) if self.part is None else [self.part(v)]
@@ -87,15 +93,22 @@ class Displacement(Watcher):
         return moments.merge(a, b)
 
     def report(self, name, summary, clock: Clock):
-        n = np.asarray(summary.n)
+        share = {None: 1, "body": self.bodies, "component": self.components}[self.per]
+        n, mean = np.asarray(summary.n), summary.mean / share
         known = np.arange(self.lags) < clock.looks
-        spread = np.sqrt(summary.second / np.maximum(n - 1, 1) / np.maximum(n, 1))
+        spread = np.sqrt(summary.second / share**2 / np.maximum(n - 1, 1) / np.maximum(n, 1))
         lag = clock.h * clock.every * np.arange(self.lags)
-        values = {"mean": np.where(known, summary.mean, np.nan), "stderr": np.where(known & (n > 1), spread, np.nan), "count": n}
+        values = {"mean": np.where(known, mean, np.nan), "stderr": np.where(known & (n > 1), spread, np.nan), "count": n}
         last = int(known.sum()) - 1
-        words = f"{measured(summary.mean[last], values['stderr'][last])} after τ = {lag[last]:g}"
+        words = f"{measured(mean[last], values['stderr'][last])} after τ = {lag[last]:g}"
+        words += f", {self._over()}" if self.components > 1 else ""
         words += f"; all {self.arrays} arrays of a displacement are added up, part=0 picks the first" if self.arrays > 1 else ""
         return Report(name, {kind: (("lag",), v) for kind, v in values.items()}, {"lag": lag}, words)
+
+    def _over(self) -> str:
+        bodies = f" of {self.bodies} bodies" if self.bodies > 1 else ""
+        kinds = {None: f"summed over {self.components} components{bodies}", "body": f"the mean over {self.bodies} bodies"}
+        return kinds.get(self.per, f"the mean over {self.components} components{bodies}")
 
 
 def _by_angles(space: Space) -> Space:
@@ -109,11 +122,15 @@ def _by_angles(space: Space) -> Space:
 
 
 @checked()
-def mean_squared_displacement(part: Any = None, *, lags: int = 100, every: int | None = None) -> Displacement:
-    """The mean-squared displacement; `part` selects the relevant part of a displacement, say 0 or lambda v: v[0] for the positions of rigid bodies.
-    Without it, squares of lengths and of angles are added up."""
+def mean_squared_displacement(part: Any = None, *, lags: int = 100, per: str | None = None, every: int | None = None) -> Displacement:
+    """The mean-squared displacement, summed over all bodies and components: of K bodies in space it grows as 6 K D τ.
+
+    part  the relevant part of a displacement, say 0 or lambda v: v[0] for the positions of rigid bodies, lambda v: v[0][:, 2] for their heights.
+          Without it, squares of lengths and of angles are added up
+    per   "body" for the mean over bodies, 6 D τ, or "component" for the mean over all components, 2 D τ
+    """
     if isinstance(part, int) and not isinstance(part, bool):
         part = _Array(part)
     if not (part is None or callable(part)):
         raise DomainError(f"part must be a function such as lambda v: v[0], or the number of an array of a displacement, got {part!r}.")
-    return Displacement(part, int(lags), every=every)
+    return Displacement(part, int(lags), per=per, every=every)

@@ -43,6 +43,7 @@ def friction_of(system: System, friction: Any, rate: Any) -> Friction:
         return own(system)
     if callable(friction):
         return _from_function(system, friction)
+    _check_numbers("friction", friction)
     return _from_numbers(system, friction)
 
 
@@ -77,8 +78,15 @@ class _Own:
         return jnp.concatenate([leaf.reshape(-1, leaf.shape[-1]) for leaf in leaves]) / jnp.sqrt(2 * kT)
 
 
+def _check_numbers(name: str, value: Any) -> None:
+    """Refuse what holds no numbers; most often a quantity with its unit."""
+    if any(isinstance(leaf, str | bytes) or leaf is None for leaf in jax.tree.leaves(value, is_leaf=lambda leaf: leaf is None)):
+        raise DomainError(f"{name} must be numbers, got {value!r}. A quantity becomes one with bm.units.molecular.reduced('1 / ps').")
+
+
 def _uniform(system: System, rate) -> Friction:
     if not isinstance(rate, Tracer):
+        _check_numbers("rate", rate)
         if np.shape(rate) != ():
             raise ShapeError(f"rate must be one number, the same for everything, got shape {np.shape(rate)}. Use friction= for different rates.")
         check(np.asarray(rate, float), False, "rate", positive=False)
