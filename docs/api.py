@@ -75,7 +75,7 @@ MEMBERS = {
     "SE3": "from_matrix matrix",
     "Space": "dim origin zero move subtract random project using check check_velocity",
     "Group": "multiply inverse tau tau_inv dtau_inv Ad bracket",
-    "System": "energy kinetic_energy potential_energy momentum velocity momentum_map lagrangian potential noise force constraint mass freedom with_parameters",
+    "System": "energy kinetic_energy momentum velocity momentum_map lagrangian potential noise force constraint mass freedom with_parameters",
     "Wiener": "shift increments seed_number shifted_by",
     "Path": "change check shift increments",
     "Action": "start adjoint space title",
