@@ -195,6 +195,8 @@ def _gathered(scope: Scope, equation, x: Array, indices: Array, aval) -> Array:
     windows = [k for k in range(len(x.shape)) if k not in d.collapsed_slice_dims and k not in d.operand_batching_dims]
     x = stored(scope, x) if isinstance(x, Field) else x
     outside = _nothing(equation, aval.dtype)
+    if not x.size:
+        return array_of([outside] * aval.size, aval.shape)
 
     def one(inner: Scope, index) -> Any:
         batch = [i for k, i in enumerate(index) if k not in d.offset_dims]
@@ -260,6 +262,8 @@ _COMBINE = {"scatter": None, "scatter-add": "add", "scatter-sub": "sub", "scatte
 @rule(*_COMBINE, *(name.replace("-", "_") for name in _COMBINE))
 def _(scope, equation, inputs):
     x, indices, new = inputs
+    if not x.size or not new.size:
+        return [x]
     aval, operation = equation.outvars[0].aval, _COMBINE[equation.primitive.name.replace("_", "-")]
     d, mode, applied = equation.params["dimension_numbers"], equation.params["mode"], _applied(equation)
     inserted = (*d.inserted_window_dims, *d.operand_batching_dims)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from bismut.engines.native.arithmetic import convert
 from bismut.engines.native.columns import Column, Line
 from bismut.engines.native.control import Held, replace, row_of
 from bismut.engines.native.field import Array, Stored, allocate, entry, everywhere, fill, in_place, lanes, throughout
@@ -262,8 +263,8 @@ def _note_failure(scope: Scope, state: Sequence[Held], lost: Variable, k: Any) -
 
     def add(inner: Scope, lane: Any) -> None:
         if not constant(lane):
-            difference = inner.code.sub(lane.value, lane.value)
-            total.set(inner, Lane(inner.code.add(total.get(inner).value, difference), lane.dtype))
+            difference = convert(inner.code, Lane(inner.code.sub(lane.value, lane.value), lane.dtype), total.dtype, lane.level)
+            total.set(inner, Lane(inner.code.add(total.get(inner).value, difference.value), total.dtype))
 
     for h in reals:
         array = h.get(scope)
