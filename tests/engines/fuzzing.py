@@ -102,11 +102,15 @@ def _subnormal(x: np.ndarray) -> bool:
     return x.dtype.kind == "f" and bool(((x != 0) & (np.abs(x) < np.finfo(x.dtype).tiny)).any())
 
 
+def _not_numbers(x: np.ndarray) -> np.ndarray:
+    return np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
+
+
 def _wrong(line: Line, found: np.ndarray, expected: np.ndarray, who: str, signed: bool) -> tuple | None:
     """The first place at which they differ."""
     if found.dtype != expected.dtype or found.shape != expected.shape:
         return ()
-    same = (found == expected) | ((found != found) & (expected != expected))
+    same = (found == expected) | (_not_numbers(found) & _not_numbers(expected))
     if expected.dtype.kind == "f":
         if signed:
             same &= (found != 0) | (expected != 0) | (np.signbit(found) == np.signbit(expected))

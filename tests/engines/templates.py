@@ -1,0 +1,183 @@
+"""Lines of random programs, with places for operands: a and b of one type, c, p a condition, i indices, s a whole number, w several, k an axis.
+
+By the kind of numbers: reals f, integers i, truth values b.
+"""
+
+UNARY = {
+    "f": ["jnp.abs({a})", "-{a}", "jnp.sign({a})", "jnp.floor({a})", "jnp.ceil({a})", "jnp.round({a})", "jnp.trunc({a})", "jnp.isnan({a})"],
+    "i": [
+        "jnp.abs({a})",
+        "-{a}",
+        "jnp.sign({a})",
+        "~{a}",
+        "{a} ** 2",
+        "lax.integer_pow({a}, 5)",
+        "lax.population_count({a})",
+        "{a} >> 1",
+        "{a} << 3",
+    ],
+    "b": ["~{a}", "jnp.logical_not({a})"],
+}
+WILD_UNARY = [
+    "{a} ** 2",
+    "{a} ** 3",
+    "jnp.sqrt({a})",
+    "lax.round({a}, lax.RoundingMethod.AWAY_FROM_ZERO)",
+    "jnp.isfinite({a})",
+    "jnp.signbit({a})",
+    "lax.reduce_precision({a}, 5, 10)",
+    "lax.reduce_precision({a}, 8, 7)",
+    "lax.reduce_precision({a}, 6, 30)",
+    "jnp.nan_to_num({a})",
+    "1 / {a}",
+]
+FUNCTIONS = (
+    "sin",
+    "cos",
+    "tan",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log1p",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsinh",
+    "arccosh",
+    "arctanh",
+    "cbrt",
+)
+ELEMENTARY = [f"jnp.{name}({{a}})" for name in FUNCTIONS]
+ELEMENTARY += [
+    "lax.erf({a})",
+    "lax.erfc({a})",
+    "lax.erf_inv({a})",
+    "lax.logistic({a})",
+    "lax.rsqrt({a})",
+    "jnp.arctan2({a}, {b})",
+    "jnp.power({a}, {b})",
+]
+BINARY = {
+    "f": [
+        "{a} + {b}",
+        "{a} - {b}",
+        "{a} * {b}",
+        "jnp.maximum({a}, {b})",
+        "jnp.minimum({a}, {b})",
+        "{a} < {b}",
+        "{a} == {b}",
+        "{a} >= {b}",
+        "{a} != {b}",
+    ],
+    "i": [
+        "{a} + {b}",
+        "{a} - {b}",
+        "{a} * {b}",
+        "{a} // {b}",
+        "{a} % {b}",
+        "{a} & {b}",
+        "{a} | {b}",
+        "{a} ^ {b}",
+        "{a} << {b}",
+        "{a} >> {b}",
+        "jnp.maximum({a}, {b})",
+        "jnp.minimum({a}, {b})",
+        "{a} < {b}",
+        "{a} == {b}",
+        "{a} >= {b}",
+        "lax.div({a}, {b})",
+        "lax.rem({a}, {b})",
+        "lax.shift_right_logical({a}, {b})",
+        "lax.shift_right_arithmetic({a}, {b})",
+        "jnp.power({a}, abs({b}) % 5)",
+    ],
+    "b": ["{a} & {b}", "{a} | {b}", "{a} ^ {b}", "jnp.maximum({a}, {b})", "{a} < {b}", "{a} == {b}"],
+}
+WILD_BINARY = ["{a} / {b}", "jnp.fmod({a}, {b})", "lax.rem({a}, {b})", "{a} % {b}", "{a} // {b}", "jnp.copysign({a}, {b})"]
+ALONG = {
+    "f": [
+        "jnp.max({a}, {k})",
+        "jnp.min({a}, {k})",
+        "jnp.argmax({a}, {k})",
+        "jnp.argmin({a}, {k})",
+        "lax.cummax({a}, {k})",
+        "lax.cummin({a}, {k}, reverse=True)",
+        "jnp.sort({a}, {k})",
+        "jnp.argsort({a}, {k})",
+        "jnp.sum({a}, {k})",
+        "lax.cumsum({a}, {k})",
+        "lax.cumsum({a}, {k}, reverse=True)",
+        "jnp.prod({a}[..., :3], {k})",
+    ],
+    "i": [
+        "jnp.max({a}, {k})",
+        "jnp.min({a}, {k})",
+        "jnp.argmax({a}, {k})",
+        "jnp.argmin({a}, {k})",
+        "jnp.sum({a}, {k}, dtype={a}.dtype)",
+        "lax.cumsum({a}, {k})",
+        "jnp.prod({a}, {k}, dtype={a}.dtype)",
+        "lax.cumprod({a}, {k})",
+        "jnp.sort({a}, {k})",
+        "jnp.argsort({a}, {k}, descending=True)",
+        *[
+            f"lax.reduce({{a}}, {{a}}.dtype.type({one}), lax.bitwise_{word}, ({{k}},))"
+            for word, one in (("and", "0) - {a}.dtype.type(1"), ("or", "0"), ("xor", "0"))
+        ],
+    ],
+    "b": ["jnp.any({a}, {k})", "jnp.all({a}, {k})", "jnp.sum({a}, {k})", "jnp.max({a}, {k})", "jnp.argmax({a}, {k})", "jnp.sort({a}, {k})"],
+}
+SHAPING = [
+    "{a}.ravel()",
+    "{a}.T",
+    "{a}[None]",
+    "{a}[..., ::-1]",
+    "jnp.concatenate([{a}.ravel(), {b}.ravel()])",
+    "jnp.stack([{a}, {a}])",
+    "{a}[..., :2]",
+    "{a}[1:]",
+    "jnp.pad({a}, 1)",
+    "jnp.roll({a}, 2)",
+    "jnp.broadcast_to({a}, (2, *{a}.shape))",
+    "jnp.repeat({a}, 2)",
+    "jnp.diff({a} > {a})",
+    "jnp.flip({a})",
+]
+TAKING = [
+    "{a}[{i}]",
+    "{a}.at[{i}].get(mode='clip')",
+    "{a}.at[{i}].get(mode='fill')",
+    "{a}.at[{i}].get(mode='fill', fill_value={f})",
+    "jnp.take({a}, {i}, axis=0, mode='fill')",
+    "jnp.take({a}, {i}, axis=-1, mode='clip')",
+    "jnp.take({a}, {i}, axis=0, mode='wrap')",
+    "lax.dynamic_index_in_dim({a}, {s}, 0)",
+    "lax.dynamic_slice_in_dim({a}, {s}, 1, 0)",
+]
+PUTTING = [
+    "{a}.at[{i}].set({b})",
+    "{a}.at[{i}].add({b})",
+    "{a}.at[{i}].max({b})",
+    "{a}.at[{i}].min({b})",
+    "{a}.at[{i}].multiply({b})",
+    "{a}.at[{i}].set({b}, mode='clip')",
+    "{a}.at[{i}].add({b}, mode='drop')",
+    "{a}.at[{i}].apply(lambda x: jnp.maximum(-x, x))",
+    "lax.dynamic_update_index_in_dim({a}, {b}, {s}, 0)",
+]
+CONTROL = [
+    "lax.cond({p}, lambda x: jnp.maximum(x, x[..., ::-1]), lambda x: x, {a})",
+    "lax.switch({s}, [lambda x: x, lambda x: x[::-1], lambda x: jnp.roll(x, 1, 0)], {a})",
+    "lax.fori_loop(0, 3, lambda k, x: jnp.roll(x, k + 1, 0), {a})",
+    "lax.fori_loop(0, {s} % 4, lambda k, x: jnp.maximum(x, jnp.roll(x, 1, 0)), {a})",
+    "lax.scan(lambda c, x: (jnp.maximum(c, x), c), {a}[0], {a}, reverse=True)[1]",
+    "lax.scan(lambda c, x: (c, x > c), {a}[0], {a}[:0])[1].shape[0] + {a}",
+    "lax.scan(lambda c, k: (jnp.minimum(c, c[::-1]), c[0]), {a}, jnp.arange(7))[1]",
+    "lax.while_loop(lambda c: c[0] < {s} % 5, lambda c: (c[0] + 1, jnp.roll(c[1], 1, 0)), (jnp.zeros_like({s}), {a}))[1]",
+    "jax.vmap(lambda n: lax.while_loop(lambda c: c[0] < n % 4, lambda c: (c[0] + 1, jnp.roll(c[1], 1, 0)), (0 * n, {a}))[1])({w})",
+    "jax.vmap(lambda n: lax.cond(n % 2 == 0, lambda x: x[::-1], lambda x: jnp.maximum(x, x[::-1]), {a}))({w})",
+]
