@@ -204,6 +204,7 @@ def test_every_rule_is_compared():
     for f in CASES.values():
         walk(jax.make_jaxpr(f)(*(x[0] for x in GIVEN)).jaxpr)
     aliases = {
+        "call",
         "pjit",
         "closed_call",
         "core_call",
