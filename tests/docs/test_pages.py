@@ -10,6 +10,9 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from bismut.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -75,3 +78,17 @@ def test_page_runs(page, tmp_path, monkeypatch):
 )
 def test_what_counts_as_the_same(printed, shown, same):
     assert (not unlike(printed, shown)) is same
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run_as_printed_one_after_the_other(tmp_path, monkeypatch):
+    """The last block of README, in an empty folder; `. .venv/bin/activate` is what this process has done."""
+    block = (ROOT / "README.md").read_text().split("The command `bismut`")[1]
+    lines = [line.partition("#")[0].strip() for line in block.splitlines() if line.startswith("    bismut ")]
+    commands = [command.split()[1:] for line in lines for command in line.split("&&")]
+    assert {command[0] for command in commands} >= {"list", "run", "plot", "view", "new", "figure"}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", lambda *_: True)
+    for command in commands:
+        said = CliRunner().invoke(app, command)
+        assert said.exit_code == 0, (command, said.output)

@@ -139,7 +139,7 @@ class TimeAverage(Measuring):
         variables = {kind: (axes, np.asarray(value)) for kind, value in values.items()}
         variables["block_stderr"] = (("block", *axes), by_level)
         lengths = clock.h * clock.every * 2.0 ** np.arange(levels)
-        words = f"{measured(mean, stderr)}, {short(effective)} effective samples"
+        words = f"{measured(mean, stderr)}, {short(np.rint(np.nan_to_num(effective)).astype(int))} effective samples"
         return Report(name, variables, {"block": lengths}, words + _doubts(trusted, alike, forgotten, n))
 
     def error(self, summary):
