@@ -13,7 +13,7 @@ import numpy as np
 from bismut.ensembles import Result, perform, request
 from bismut.findings.drawn import noise_law
 from bismut.findings.finding import Finding, at_most, decided, not_measured
-from bismut.findings.order import TRAJECTORIES, by_xla, fine_increments
+from bismut.findings.order import by_xla, fine_increments, trajectories_for
 from bismut.flows import kernel
 from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
@@ -27,11 +27,11 @@ def integrity(scheme: Scheme, state: State, *, step: float, seed: int, t0: float
     """Findings on engines, on plain evaluation, on cutting a run, and on the noise that is drawn."""
     dtype = scheme.system.dtype
     eps = float(np.finfo(dtype).eps)
-    common = {"step": step, "every": _STEPS, "trajectories": TRAJECTORIES, "seed": seed, "t0": t0}
+    common = {"step": step, "every": _STEPS, "trajectories": trajectories_for(scheme), "seed": seed, "t0": t0}
     run = lambda steps: perform(request(scheme, state, steps=steps, **common), progress=False)
     whole = run(_STEPS)
     mine = whole.provenance.mode
-    dW = fine_increments(scheme, Wiener(seed), step, _STEPS, TRAJECTORIES)
+    dW = fine_increments(scheme, Wiener(seed), step, _STEPS, trajectories_for(scheme))
     other = by_xla(scheme, state, jnp.asarray(step, dtype), jnp.asarray(dW), jnp.asarray(_STEPS), jnp.asarray(t0, dtype))
     words = f"largest difference of {_STEPS} steps by the {mine} engine and by XLA, relative"
     return [

@@ -29,6 +29,12 @@ from bismut.spaces import Space
 from bismut.tracing import traced
 
 FINEST, TRAJECTORIES = 1024, 64  # of the studies that `verify` makes, so that they share a program
+_LARGE = 100  # degrees of freedom from which on there are fewer of them
+
+
+def trajectories_for(scheme: Scheme) -> int:
+    """How many a study of a scheme has: fewer where states are large, so that memory stays bounded."""
+    return int(np.clip(TRAJECTORIES * _LARGE // max(scheme.space.dim, 1), 4, TRAJECTORIES))
 
 
 class Convergence(NamedTuple):

@@ -83,7 +83,7 @@ def sample(
     price = seconds_for(count * operations, result.provenance.mode)  # of a step
     if 3 * apart * price > 20 * budget:
         raise Unaffordable(f"{count} trajectories of {operations:.1g} operations a step take about {3 * apart * price:.0f} s; give budget=")
-    seen = jax.jit(jax.vmap(watch))
+    seen = _in_parts(jax.jit(jax.vmap(watch)), int(np.clip(_MEMORY // (8 * operations), 1, count)))
     # At least half of the work is for looking.
     burn = int(np.clip(min(8, budget / (3 * apart * price)), 1, 8))
     result = _advance(scheme, result, burn * apart)
@@ -93,7 +93,7 @@ def sample(
     while True:
         result = _advance(scheme, result, apart)
         paid += apart * price
-        looks.append(jax.tree.map(np.asarray, seen(result.final)))
+        looks.append(seen(result.final))
         grown = max(grown, _grown(looks[-1]["kinetic"], typical))
         if not grown < GROWN:
             break
@@ -118,6 +118,17 @@ def sample(
     assert result.final is not None
     failed = len({failure.trajectory for failure in result.outcome.failures})
     return Sample(values, result.final, count, failed, moved, time.monotonic() - begun, grown)
+
+
+def _in_parts(function: Callable[[State], dict[str, Any]], most: int) -> Callable[[State], dict[str, Any]]:
+    """A function of many states, of not too many at a time."""
+
+    def all_of(states: State) -> dict[str, Any]:
+        count = len(jax.tree.leaves(states.p)[0])
+        parts = [function(jax.tree.map(lambda leaf, i=i: leaf[i : i + most], states)) for i in range(0, count, most)]
+        return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *parts)
+
+    return all_of
 
 
 def _advance(scheme: Scheme, since: Any, steps: int, step: float | None = None, seed: int = 0, count: int = 0) -> Result:

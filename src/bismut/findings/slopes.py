@@ -11,7 +11,7 @@ import scipy
 
 from bismut.actions import Verlet
 from bismut.findings.finding import Finding, Verdict, at_most, decided, not_measured
-from bismut.findings.order import FINEST, TRAJECTORIES, Convergence, convergence
+from bismut.findings.order import FINEST, Convergence, convergence, trajectories_for
 from bismut.findings.weak import MOST_CHANNELS, weak_convergence
 from bismut.flows import Langevin, RungeKutta4
 from bismut.mechanics import Scheme, State
@@ -36,7 +36,7 @@ def _measured(scheme: Scheme, state: State, step: float, seed: int) -> list[Find
     system, claims = scheme.damped if isinstance(scheme, Langevin) else scheme.system, scheme.promised
     reference = Verlet(system) if system.constraints else RungeKutta4(system)
     # The same shapes for both measurements, so that each scheme is compiled once.
-    common = {"time": 16 * step, "levels": (16, 32, 64), "seed": seed, "finest": FINEST, "trajectories": TRAJECTORIES}
+    common = {"time": 16 * step, "levels": (16, 32, 64), "seed": seed, "finest": FINEST, "trajectories": trajectories_for(scheme)}
     plain = convergence(scheme, reference, state, noise=0.0, **common)
     found = [_slope("order", claims.order, "slope without noise", plain, state), _limit(plain, claims.order, state)]
     if scheme.channels and claims.strong_order is not None:

@@ -3,10 +3,14 @@
 In the frame of velocities at a state the canonical form is Ω = ⟨δp₂, η₁⟩ − ⟨δp₁, η₂⟩ + ⟨p, [η₁, η₂]⟩. A step with tangent map T, from the frame at
 z0 to that at z1, is symplectic when TᵀΩ₁T = Ω₀. On a space without a group structure the bracket is that of the frame, found by differentiation.
 Under constraints phase space is T*{g = 0}: both sides are compared on a basis of the directions that keep g(q) = 0 and G(q) v(q, p) = 0.
+
+T has a column for each direction, and each carries all pairs of bodies along: memory as the cube of their number. Beyond a hundred degrees of freedom
+Ω(Tu, Tv) = Ω(u, v) is measured along a few pairs of random directions instead, which no defect is orthogonal to; the volume is then not measured.
 """
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.flows import flow
@@ -14,6 +18,9 @@ from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
 from bismut.mechanics.constraint import rate
 from bismut.spaces import Space
+
+LARGEST = 100  # degrees of freedom up to which T is written out
+_PAIRS = 4  # of random directions beyond
 
 
 def symplectic_form(space: Space, state: State) -> Float[Array, "z z"]:
@@ -24,6 +31,12 @@ def symplectic_form(space: Space, state: State) -> Float[Array, "z z"]:
 
 def tangent_map(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> tuple[Float[Array, "z z"], State]:
     """The derivative of one step in local coordinates, and where the step leads."""
+    step, z = _local_step(scheme, state, h, dW, t)
+    return jax.jacfwd(step, has_aux=True)(z)
+
+
+def _local_step(scheme: Scheme, state: State, h, dW, t):
+    """One step in local coordinates, which also gives where it leads, and the coordinates of the state."""
     space, stepper = scheme.space, flow(scheme)
     n = space.dim
 
@@ -32,7 +45,31 @@ def tangent_map(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) 
         new, _ = stepper.advance(moved, h, dW, t)
         return jnp.concatenate([space.flatten(space.subtract(new.q, jax.lax.stop_gradient(new.q))), space.flatten(new.p)]), new
 
-    return jax.jacfwd(step, has_aux=True)(jnp.concatenate([jnp.zeros(n, state_dtype(state)), space.flatten(state.p)]))
+    return step, jnp.concatenate([jnp.zeros(n, state_dtype(state)), space.flatten(state.p)])
+
+
+def defect_along(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0, pairs: int = _PAIRS) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """max |Ω₁(Tu, Tv) − Ω₀(u, v)| over some pairs of random directions, and the size of the numbers it is made of; T is never written out."""
+    return evaluate(lambda state: _along(scheme, state, h, dW, t, pairs), state)
+
+
+def _along(scheme: Scheme, state: State, h, dW, t, pairs: int):
+    space, n = scheme.space, scheme.space.dim
+    step, z = _local_step(scheme, state, h, dW, t)
+    directions = jnp.asarray(np.random.default_rng(0).normal(size=(2 * pairs, 2 * n)), z.dtype)
+    if scheme.system.constraints:
+        slope = _slope(scheme, state, t)
+        directions = directions - jnp.linalg.solve(slope @ slope.T, slope @ directions.T).T @ slope  # what keeps g and its rate zero
+    _, moved, end = jax.vmap(lambda u: jax.jvp(step, (z,), (u,), has_aux=True), out_axes=(None, 0, None))(directions)
+
+    def form(at: State, u, v):
+        turned = space.flatten(space.turning(at.q, space.unflatten(u[:n]), at.p))
+        return v[n:] @ u[:n] - u[n:] @ v[:n] + turned @ v[:n]
+
+    before = jax.vmap(lambda u, v: form(state, u, v))(directions[:pairs], directions[pairs:])
+    after = jax.vmap(lambda u, v: form(end, u, v))(moved[:pairs], moved[pairs:])
+    size = jnp.maximum(1.0, jnp.max(jnp.abs(moved))) ** 2 * jnp.maximum(1.0, jnp.max(jnp.abs(space.flatten(state.p))))
+    return jnp.max(jnp.abs(after - before)), size
 
 
 def symplectic_defect(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t=0.0) -> Float[Array, ""]:
@@ -69,13 +106,19 @@ def tangent_basis(scheme: Scheme, state: State, t=0.0) -> Float[Array, "z d"]:
     n = space.dim
     if not system.constraints:
         return jnp.eye(2 * n, dtype=state_dtype(state))
+    return jnp.linalg.svd(_slope(scheme, state, t), full_matrices=True)[2][2 * system.constraints :].T
+
+
+def _slope(scheme: Scheme, state: State, t):
+    """The derivative of g and of its rate."""
+    system, space = scheme.system, scheme.space
+    n = space.dim
 
     def hold(z):
         q, p = space.move(state.q, space.unflatten(z[:n])), space.unflatten(z[n:])
         return jnp.concatenate([system.constraint(q, t), rate(system, q, system.velocity(q, p, t), t)])
 
-    slope = jax.jacfwd(hold)(jnp.concatenate([jnp.zeros(n, state_dtype(state)), space.flatten(state.p)]))
-    return jnp.linalg.svd(slope, full_matrices=True)[2][2 * system.constraints :].T
+    return jax.jacfwd(hold)(jnp.concatenate([jnp.zeros(n, state_dtype(state)), space.flatten(state.p)]))
 
 
 def state_dtype(state: State):
