@@ -96,6 +96,8 @@ def test_a_start_on_a_swept_surface_is_projected_onto_each():
         start = scheme.start(np.array([0.6, -0.8]), project=True, **motion)
         run = bm.simulate(scheme, start, step=0.01, steps=1, sweep={"length": lengths}, observe={"x": lambda s: s.q})
         np.testing.assert_allclose(np.linalg.norm(run.x.mean.values[:, 0], axis=-1), lengths, rtol=1e-12)
+    with pytest.raises(DomainError, match="off the constraints"):
+        bm.simulate(scheme, bm.State(np.array([0.6, -0.8]), np.zeros(2)), step=0.01, steps=1, sweep={"length": lengths})
 
 
 def lift(t):

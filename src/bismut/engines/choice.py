@@ -86,4 +86,4 @@ def _split(engine: Any, task: Task) -> Choice | None:
     stepped = recorded(task, places)
     if not others or engine.refusal(stepped) is not None:
         return None
-    return Choice(Split(engine, places, stepped), *engine.manner(stepped), others)
+    return Choice(Split(engine, places, stepped), *engine.manner(stepped), others=others)

@@ -160,6 +160,8 @@ def start_on(scheme: Scheme, start: State | Maxwell, t: Any, ledger: bool | None
     else:
         batch = scheme.space.check_velocity(start.p, "start.p")
         made = State(start.q, start.p, blank_ledger(scheme.system.dtype, batch) if keeps else None)
+        if scheme.system.constraints:
+            holonomic.check_start(scheme.system, made, batch, t)
     return replace(made, ledger=before) if keeps and before is not None else made  # what was entered before stays
 
 
