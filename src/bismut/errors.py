@@ -14,6 +14,10 @@ class BismutError(ValueError):
     """Wrong input, noticed before anything runs."""
 
 
+class BismutWarning(RuntimeWarning):
+    """What runs, but not as physics may be meant; the header of the result says it too."""
+
+
 class ShapeError(BismutError):
     """An array or a structure of arrays has the wrong shape."""
 

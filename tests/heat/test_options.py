@@ -64,6 +64,7 @@ VALUES = {
 ELSEWHERE = {(bm.Discrete, name) for name in ("space", "S_d", "channels", "retraction", "precision", "forces")} | {
     (bm.SphericalMidpoint, "retraction"),
     (Letters, "words"),
+    (bm.Langevin, "own_noise"),  # changes what is said, not the step: test_warnings.py
 }
 
 

@@ -100,7 +100,7 @@ def test_the_middle_of_the_step():
 
 @pytest.mark.parametrize(("splitting", "order"), [(bm.BAOAB, 2), slow(bm.GLA(bm.Verlet), 1)], ids=str)
 def test_verify_measures_the_weak_order(splitting, order):
-    scheme = bm.Langevin(shaken(), 1.0, 0.5, splitting)
+    scheme = bm.Langevin(shaken(), 1.0, 0.5, splitting, own_noise="drives")
     report = bm.verify(scheme, scheme.start(jnp.array([0.3, 0.4]), velocity=jnp.array([0.5, -0.2])), step=0.02, integrity=False)
     assert report.ok
     assert abs(report["weak order"].measured - order) < 0.05

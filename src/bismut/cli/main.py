@@ -1,5 +1,7 @@
 """The commands of `bismut`, one file each. Each prints what a person wants to read; the work is done elsewhere."""
 
+import warnings
+
 import typer
 
 from bismut.cli.bench import bench
@@ -23,6 +25,7 @@ from bismut.cli.show import show
 from bismut.cli.terminal import make_readable
 from bismut.cli.verify import verify
 from bismut.cli.view import view
+from bismut.errors import BismutWarning
 
 app = typer.Typer(
     cls=Commands,
@@ -74,4 +77,5 @@ for name, command, words in (
 def main() -> None:
     """Run the command that was typed."""
     make_readable()
+    warnings.filterwarnings("ignore", category=BismutWarning)  # the header of a result and the certificate say it
     app(prog_name="bismut")

@@ -61,6 +61,7 @@ class Provenance:
     steps_before: int = 0
     path: str = ""
     note: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 def as_data(tree: Any) -> Any:
@@ -132,7 +133,8 @@ class Result:
 
     def __repr__(self):
         note = [f"  {self.provenance.note}"] if self.provenance.note else []
-        return "\n".join([f"{self._how()}; {self.outcome}", *note, *(f"  {report!r}" for report in self.observables.values())])
+        remarks = [f"  note: {remark}" for remark in self.provenance.remarks]
+        return "\n".join([f"{self._how()}; {self.outcome}", *note, *remarks, *(f"  {report!r}" for report in self.observables.values())])
 
     def _repr_html_(self) -> str:
         told = lambda report: " ".join(filter(None, (report.words, str(report.population or ""))))

@@ -240,6 +240,7 @@ def _provenance(request: Request, run: list[int], steps: int) -> Provenance:
         shift=path.shifted_by if isinstance(path, Wiener) else 0,
         bounded=isinstance(path, Wiener) and path.bounded,
         path=repr(path),
+        remarks=scheme.remarks(request.step),
         mode=request.chosen.engine.name,
         block=request.size,
         parameters=as_data(scheme.system.parameters),

@@ -7,17 +7,20 @@ A scheme claims exp(−H/kT) if friction and noise balance at one kT and nothing
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.findings.finding import Finding, at_most
 from bismut.flows import Langevin
 from bismut.host import evaluate
 from bismut.mechanics import Scheme, State, System
 from bismut.mechanics.friction import Friction, Nothing
 from bismut.mechanics.heat import Drag
+from bismut.mechanics.kicks import rows
 
 
 class Bath(NamedTuple):
@@ -66,10 +69,31 @@ def _driven(scheme: Scheme) -> str:
         if scheme.schedule is not None or _moves(scheme.temperature.function):
             return "the bath changes in time"
         if scheme.moving.channels:
-            return "stochastic potentials drive the system beside the bath, and nothing balances them"
+            return "noise drives the system beside the bath, and nothing balances it"
     elif isinstance(system.dissipation, Drag) and _moves(system.dissipation.temperature.function):
         return "the bath changes in time"
     return "the system depends on time" if system.time_dependent else ""
+
+
+def heated(scheme: Scheme, state: State, tolerance: float) -> Finding | None:
+    """Whether noise beside a bath is too weak to be noticed; None where there is none, or where it was asked for.
+
+    Γ takes 2kT tr(ΓM⁻¹) of what noise of intensity BBᵀ gives, tr(BBᵀM⁻¹): where both are uniform, kT rises by their ratio.
+    """
+    if not isinstance(scheme, Langevin) or not scheme.unbalanced or scheme.own_noise is not None or not scheme.system.quadratic:
+        return None
+    system = scheme.system
+    now = jnp.zeros((), system.dtype)
+    kT = float(scheme.temperature(now, system.parameters))
+
+    def given(q):
+        slopes = rows(scheme.moving, q, now)
+        return jnp.trace(slopes @ jnp.linalg.solve(system.mass(q), slopes.T)) / system.space.dim
+
+    rate = _rate(system, scheme.friction, state, kT)
+    rise = float(evaluate(given, state.q)) / (2 * kT * rate) if rate > 0 else np.inf
+    words = 'by which noise beside the bath raises kT, at the start; own_noise="drives" if it is meant to'
+    return replace(at_most("temperature", rise, tolerance, True, words), group="equilibrium")
 
 
 def _moves(law: Any) -> bool:

@@ -27,7 +27,7 @@ from bismut.ensembles import Result
 from bismut.ensembles.starts import many_starts, one_start
 from bismut.ensembles.task import compile_time
 from bismut.findings.along import along, one_step, short_path
-from bismut.findings.bath import Bath, bath_of
+from bismut.findings.bath import Bath, bath_of, heated
 from bismut.findings.chance import ALARM, judged
 from bismut.findings.consistency import derivatives
 from bismut.findings.equilibrium import GROUP, axes_of, kinetic, moving, temperatures
@@ -88,7 +88,10 @@ def certify(result: Result, seconds: float, tolerance: float = 0.02) -> Report:
     purse.findings += [_failures(result), *_on_space(scheme, result)]
     first = cache(lambda: _first(request))
     if scheme.system.has_lagrangian and bath_of_quickly(scheme):
-        purse.buy(_STATES, ("temperature",), lambda: _thermal(scheme, first(), result, tolerance))
+        if not unable and (hot := heated(scheme, first(), tolerance)) is not None:
+            purse.findings.append(hot)
+        else:
+            purse.buy(_STATES, ("temperature",), lambda: _thermal(scheme, first(), result, tolerance))
     elif kept_by(scheme):
         purse.buy(_STATES, tuple(kept_by(scheme)), lambda: _kept(scheme, request, result))
     if scheme.system.constraints:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.findings import gibbs
-from bismut.findings.bath import Bath, bath_of
+from bismut.findings.bath import Bath, bath_of, heated
 from bismut.findings.chance import mean_of
 from bismut.findings.distance import divergence
 from bismut.findings.equilibrium import GROUP, axes_of, configurational_temperature, kinetic, temperatures, watcher
@@ -37,6 +37,8 @@ def equilibrium(
     """All findings about equilibrium: none where no temperature is claimed, one that says why where it cannot be measured."""
     if isinstance(scheme.system.dissipation, Balance):
         return orbit_temperature(scheme, state, step=step, seed=seed, budget=budget, tolerance=tolerance, temperature=temperature)
+    if (hot := heated(scheme, state, tolerance)) is not None:
+        return [hot]
     bath, why = bath_of(scheme, state, step, temperature)
     if bath is None:
         return [replace(not_measured("temperature", why), group=GROUP)] if why else []

@@ -82,6 +82,7 @@ def verify(
     start, batch = start_at(scheme, start, 0.0)
     state = one_start(start, path, 0, batch, 0.0)
     bare = State(state.q, state.p)
+    scheme.check_step(step)
     system = scheme.system
     findings: list[Finding] = []
 

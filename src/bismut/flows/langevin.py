@@ -21,6 +21,7 @@ from bismut.actions.verlet import Verlet
 from bismut.compile_cache import compiled
 from bismut.errors import BismutError, DomainError
 from bismut.flows import books
+from bismut.flows.cautions import DRIVEN, too_fast, warn_of_noise, warn_of_step
 from bismut.flows.flow import Flow
 from bismut.flows.metropolised import Frozen
 from bismut.flows.splitting import BAOAB, Splitting
@@ -44,8 +45,10 @@ class Langevin(Flow):
     schedule     a function of t that multiplies the friction
     splitting    BAOAB, ABOBA, OBABO, GLA(action), Metropolised(action)
     retraction   "cayley" or "exp", by which every piece moves on a group; that of the space by default
+    own_noise    "drives" if noise of the system beside a friction is meant to drive it. Nothing balances it: the system is hotter than the bath,
+                 and without this word there is a warning, and `verify` and certificates fail the temperature
 
-    Stochastic potentials in addition to a friction drive the system by themselves; nothing balances them. friction=0 is the system without a bath.
+    friction=0 is the system without a bath.
     """
 
     temperature: Temperature
@@ -54,6 +57,7 @@ class Langevin(Flow):
     schedule: UserFunction | None = eqx.field(static=True)
     retraction: str | None = eqx.field(static=True)
     balanced: bool = eqx.field(static=True)  # the system's own γ_i are the bath
+    own_noise: str | None = eqx.field(static=True)
     constrained = True
 
     def __init__(
@@ -66,6 +70,7 @@ class Langevin(Flow):
         rate: Any = None,
         schedule: Callable | None = None,
         retraction: str | None = None,
+        own_noise: str | None = None,
     ):
         if not isinstance(system, System):
             raise BismutError(f"Langevin needs a System, got {type(system).__name__}.")
@@ -85,8 +90,13 @@ class Langevin(Flow):
         self.schedule = user_function("schedule", schedule, ())
         if self.temperature.zero and (self.balanced or callable(friction)):
             raise DomainError("temperature must be positive when noise is given and friction follows: at kT = 0 no friction balances noise.")
+        if own_noise not in (None, "drives"):
+            raise DomainError(f'own_noise must be "drives", or be omitted, got {own_noise!r}.')
+        self.own_noise = own_noise
         _ = self.space  # an unknown retraction is refused now
         splitting.check(self)
+        if self.unbalanced and own_noise is None:
+            warn_of_noise()
 
     @property
     def space(self) -> Space:
@@ -133,6 +143,20 @@ class Langevin(Flow):
     @property
     def _baths(self) -> int:
         return self.splitting.baths(shaken=self.moving.channels > 0)
+
+    @property
+    def unbalanced(self) -> bool:
+        """Whether noise beside the bath makes the system hotter than the bath."""
+        return self.moving.channels > 0 and not isinstance(self.friction, Nothing) and not self.temperature.zero
+
+    def remarks(self, step: float) -> tuple[str, ...]:
+        """That noise drives the system beside the bath; and (γh/2) coth(γh/2) where it is more than a few hundredths."""
+        fast = too_fast(self.friction, step) if self.schedule is None else ""
+        return (*((DRIVEN,) if self.unbalanced else ()), *((fast,) if fast else ()))
+
+    def check_step(self, step: float) -> None:
+        if self.schedule is None:
+            warn_of_step(self.friction, step)
 
     def split(self, splitting: Splitting) -> Langevin:
         """The same bath, with a step put together in another way."""

@@ -2,7 +2,8 @@
 
     𝔊(q_0, ..., q_N) = Σ_k S_d(q_k, q_{k+1}),      d𝔊·δq = Σ_k (D₂S_d(q_{k−1}, q_k) + D₁S_d(q_k, q_{k+1}))·δq_k
 
-A path is a solution exactly when d𝔊 vanishes at every inner point: this is the variational principle, and `action_differential` shows it.
+A path is a solution exactly when d𝔊 vanishes at every inner point, or under constraints is normal to the surface there, a multiple Gᵀ Λ_k of its
+gradients: this is the variational principle, and `action_differential` shows it.
 With a force the virtual work of its impulses is included (the discrete Lagrange–d'Alembert principle).
 """
 
@@ -69,7 +70,8 @@ def action_sum(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0
 
 
 def action_differential(action: Action, path: Point, h, dW: Float[Array, "steps m"], t0=0.0, *, p: Velocity | None = None) -> Float[Array, "inner n"]:
-    """d𝔊 and the virtual work of forces at the inner points of a path, one row each: zero along a solution, and only there.
+    """d𝔊 and the virtual work of forces at the inner points of a path, one row each: zero along a solution, and only there; under constraints normal
+    to the surface, and only there.
 
     p  momenta along the path, for an explicit force that depends on their velocities; the rest as for action_sum
     """

@@ -107,6 +107,14 @@ class Scheme(eqx.Module):
         """Whether its steps enter heat, work and error in the ledger of a start made with ledger=True."""
         return False
 
+    def remarks(self, step: float) -> tuple[str, ...]:
+        """What a reader of results at this step should know, one sentence each, for the header of a run."""
+        del step
+        return ()
+
+    def check_step(self, step: float) -> None:
+        """Warn where a step is known to distort the motion."""
+
     @property
     def pathwise(self) -> bool:
         """Whether the derivative of an average is the average of derivatives along paths: not where steps are refused."""

@@ -134,6 +134,7 @@ def simulate(
         first_trajectory=first_trajectory,
         continue_from=continue_from,
     )
+    scheme.check_step(asked.step)
     deadline = deadline_after(max_time)
     if folder is None or dry_run:
         begun = time.perf_counter()

@@ -234,7 +234,8 @@ def _scheme(entry: Entry, system: System, document: Mapping[str, Any]) -> Scheme
         made = getattr(flows, splitting)(action)
     else:
         made = getattr(flows, splitting)
-    return flows.Langevin(system, temperature=bath["temperature"], friction=bath.get("friction"), rate=bath.get("rate"), splitting=made)
+    settings = {name: bath.get(name) for name in ("friction", "rate", "own_noise")}
+    return flows.Langevin(system, temperature=bath["temperature"], splitting=made, **settings)
 
 
 def _maker(chosen: Mapping[str, Any]) -> Callable[[System], Any]:

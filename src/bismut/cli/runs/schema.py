@@ -3,7 +3,7 @@
     step, steps, trajectories, seed, every, burn_in, t0, block          numbers of the run
     [system] name, [system.parameters]                                  a system of the gallery
     [scheme] name, retraction, end                                      how it steps; the gallery's choice without it
-    [bath]   temperature, friction or rate, splitting                   Langevin dynamics instead of the bare scheme
+    [bath]   temperature, friction or rate, splitting, own_noise        Langevin dynamics instead of the bare scheme
     [path]   name, and what it takes                                    what drives, instead of white noise
     [start]  q, one of velocity, momentum and temperature, project      where it begins; what is left out is the gallery's choice
              or file and frame instead of q                             a state that another program wrote
@@ -310,6 +310,7 @@ RUN = Table(
                 "friction": _FRICTION,
                 "rate": _FRICTION,
                 "splitting": Choice(SPLITTINGS),
+                "own_noise": Choice(("drives",)),
             },
             ("temperature",),
         ),

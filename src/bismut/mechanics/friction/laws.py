@@ -58,6 +58,10 @@ class Friction(eqx.Module):
         del system
         return None
 
+    def fastest(self) -> Float[Array, ""] | None:
+        """The largest rate of Γ M⁻¹, where it is the same everywhere."""
+        return None
+
 
 class Nothing(Friction):
     """No bath at all."""
@@ -105,6 +109,9 @@ class Uniform(Friction):
 
     def contraction(self, system):
         return self.rate * system.freedom
+
+    def fastest(self):
+        return self.rate
 
 
 class Relaxation(NamedTuple):
@@ -184,6 +191,9 @@ class Modes(Friction):
 
     def contraction(self, system):
         return jnp.sum(jnp.stack([jnp.sum(rates) for rates in self.rates]))
+
+    def fastest(self):
+        return jnp.max(jnp.stack([jnp.max(rates) for rates in self.rates]))
 
 
 class Factors(Friction):
