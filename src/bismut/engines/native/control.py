@@ -97,11 +97,11 @@ def _choose(scope: Scope, target: Stored, new: Array, where: Any) -> None:
         throughout(scope, target.shape, one)
 
 
-def _is_shared(inputs: Sequence[Array], scope: Scope) -> bool:
+def is_shared(inputs: Sequence[Array], scope: Scope) -> bool:
     return scope.hoists and all(array_level(x) == SHARED for x in inputs)
 
 
-def _relabelled(outputs: Sequence[Array]) -> list[Array]:
+def relabelled(outputs: Sequence[Array]) -> list[Array]:
     """Results of code that ran early."""
     found = []
     for x in outputs:
@@ -119,14 +119,14 @@ def _keep(x: Array) -> Array:
 
 
 def _ready(scope: Scope, x: Array) -> Array:
-    """An array that a loop reads again and again is computed once."""
-    return stored(scope, x) if isinstance(x, Field) else x
+    """An array that a loop reads again and again is computed once, and put into memory once."""
+    return stored(scope, x) if isinstance(x, Field) or x.size > scope.small else x
 
 
 @rule("while")
 def _while(scope: Scope, equation, inputs):
-    if _is_shared(inputs, scope):
-        return _relabelled(_while(scope.shared(), equation, inputs))
+    if is_shared(inputs, scope):
+        return relabelled(_while(scope.shared(), equation, inputs))
     p = equation.params
     nc, nb = p["cond_nconsts"], p["body_nconsts"]
     cond, body = p["cond_jaxpr"], p["body_jaxpr"]
@@ -180,8 +180,8 @@ def _while(scope: Scope, equation, inputs):
 
 @rule("scan")
 def _scan(scope: Scope, equation, inputs):
-    if _is_shared(inputs, scope):
-        return _relabelled(_scan(scope.shared(), equation, inputs))
+    if is_shared(inputs, scope):
+        return relabelled(_scan(scope.shared(), equation, inputs))
     p = equation.params
     length, body, back = p["length"], p["jaxpr"], p["reverse"]
     nc, nk = p["num_consts"], p["num_carry"]
@@ -235,8 +235,8 @@ def _cond(scope: Scope, equation, inputs):
     last = len(branches) - 1
     if constant(which):
         return run(scope, branches[int(np.clip(int(which), 0, last))], arguments)
-    if _is_shared(inputs, scope):
-        return _relabelled(_cond(scope.shared(), equation, inputs))
+    if is_shared(inputs, scope):
+        return relabelled(_cond(scope.shared(), equation, inputs))
     avals = [v.aval for v in equation.outvars]
     alike = which.level >= SAME
     held = [Held(scope, aval, aval.size > scope.small, SAME if alike and all(array_level(x) >= SAME for x in arguments) else OWN) for aval in avals]

@@ -89,6 +89,7 @@ class Written(NamedTuple):
     width: int
     across: bool
     operations: int
+    tables: dict[str, np.ndarray]  # large constants
 
 
 def write(task: Task, width: int, longest: int | None = None) -> Written | str:
@@ -120,8 +121,9 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
         return f"there is no machine code for {reason}"
     except Exception as problem:  # whatever it is, XLA can be asked instead
         return f"its machine code could not be written ({type(problem).__name__}: {problem})"
+    tables = {name: values for frame in frames for name, values in frame.tables.items()}
     needs = {frame.function.name: (frame.size, frame.entries, [near.facts for near in frame.lists.values()]) for frame in frames}
-    return Written(text, needs, programs, width, across, length + operations(programs.draw.program) // task.per)
+    return Written(text, needs, programs, width, across, length + operations(programs.draw.program) // task.per, tables)
 
 
 class Shared(NamedTuple):
@@ -138,7 +140,7 @@ class NativeProgram:
 
     def __init__(self, task: Task, written: Written):
         self.programs, self.dtype, self.batches = written.programs, np.dtype(task.dtype), (Lines if written.across else Columns)(written.width)
-        machine = Machine(written.text)
+        machine = Machine(written.text, tables=written.tables)
         self._functions = {name: (machine.function(name, ctypes.c_void_p), *needs) for name, needs in written.needs.items()}
         self._rooms = {name: [Room(facts) for facts in lists] for name, (_, _, lists) in written.needs.items()}
         self._unchecked = True  # a list of neighbours is checked once after a beginning

@@ -8,6 +8,7 @@ An array of few entries is a NumPy array of lanes. `entry` reads either.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from llvmlite import ir
 
 from bismut.engines.native.code import Value, element
-from bismut.engines.native.frame import Frame, Scope
+from bismut.engines.native.frame import IN_REGISTERS, Frame, Scope
 from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant, level_of, value_of
 from bismut.engines.native.places import LONG, Index, Scattered, Span, plus, spread, times
 
@@ -62,6 +63,7 @@ class Stored(Writable):
     what is there any more, so that it may be written over."""
 
     spare = False
+    values: np.ndarray | None = None  # where it is a table of constants
 
     def __init__(
         self, base: Value, shape: Sequence[int], dtype: Any, level: int, *, owner: Any = None, start: Index = 0, strides=None, plain: bool = False
@@ -277,7 +279,7 @@ def stored(scope: Scope, array: Array) -> Stored:
         return array
     if not isinstance(array, Field):
         if all(map(constant, array.flat)):
-            return _table(scope.frame, array)
+            return table(scope.frame, np.array([lane.item() for lane in array.flat], lane_type(array)).reshape(array.shape))
         known = scope._known(("stored", id(array)))
         if known is not None:
             return known[0]
@@ -296,17 +298,25 @@ def lane_type(array: np.ndarray) -> np.dtype:
     return np.dtype(array.flat[0].dtype)
 
 
-def _table(frame: Frame, array: np.ndarray) -> Stored:
-    """Constants as a table of the module."""
-    values = np.array([lane.item() for lane in array.flat], lane_type(array))
-    key = ("table", values.dtype.char, values.tobytes())
-    if key not in frame.memo:
+def table(frame: Frame, values: np.ndarray) -> Stored:
+    """Constants in memory: few as numbers of the module, many where they are, which is told to the machine."""
+    module = frame.function.module
+    key = f"table.{values.dtype.char}{values.size}.{hashlib.sha256(values.tobytes()).hexdigest()}"
+    name: Any = module.globals.get(key)
+    if name is None:
         kind = ir.ArrayType(_kind(values.dtype), values.size)
-        table: Any = ir.GlobalVariable(frame.function.module, kind, frame.function.module.get_unique_name("table"))
-        table.global_constant, table.linkage = True, "internal"
-        table.initializer = ir.Constant(kind, [float(v) if values.dtype.kind == "f" else int(v) for v in values])
-        frame.memo[key] = table.bitcast(ir.IntType(8).as_pointer())
-    return Stored(frame.memo[key], array.shape, values.dtype, SHARED, plain=True)
+        name = ir.GlobalVariable(module, kind, key)
+        name.global_constant = True
+        if values.size <= IN_REGISTERS:
+            name.linkage = "internal"
+            name.initializer = ir.Constant(kind, [float(v) if values.dtype.kind == "f" else int(v) for v in values.flat])
+    if values.size > IN_REGISTERS:
+        frame.tables[key] = np.ascontiguousarray(values)
+    if key not in frame.memo:
+        frame.memo[key] = name.bitcast(ir.IntType(8).as_pointer())
+    numbers = Stored(frame.memo[key], values.shape, values.dtype, SHARED, plain=True)
+    numbers.values = values
+    return numbers
 
 
 def lanes(scope: Scope, array: Array) -> np.ndarray:

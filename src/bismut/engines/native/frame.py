@@ -46,11 +46,13 @@ class Frame:
 
     across  whether lanes are bodies of one trajectory instead of trajectories: outside loops over bodies they all hold the same
     lists   lists of neighbours that it keeps
+    tables  large constants, by the names of the module
     """
 
     def __init__(self, module: ir.Module, name: str, width: int, fused: bool, across: bool = False):
         self.width, self.fused, self.across = width, fused, across
         self.lists: dict = {}
+        self.tables: dict[str, np.ndarray] = {}
         self.function = ir.Function(module, ir.FunctionType(ir.VoidType(), [LONG.as_pointer()]), name)
         self.function.attributes.add("nounwind")
         self._entry = ir.IRBuilder(self.function.append_basic_block("entry"))

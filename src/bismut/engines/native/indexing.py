@@ -15,9 +15,9 @@ import numpy as np
 from jax.lax import GatherScatterMode
 from llvmlite import ir
 
-from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, everywhere, fill, lanes, stored
+from bismut.engines.native.field import Array, Field, Formula, Stored, allocate, array_level, entry, everywhere, fill, lanes, stored, table
 from bismut.engines.native.frame import Scope
-from bismut.engines.native.lane import OWN, SAME, Lane, array_of, constant, constants, first_of, level_of, value_of
+from bismut.engines.native.lane import OWN, SAME, Lane, array_of, constant, first_of, level_of, value_of
 from bismut.engines.native.places import LONG, Scattered
 from bismut.engines.native.shaping import cut, reshaped
 from bismut.engines.native.walk import rule, run
@@ -126,6 +126,8 @@ def _inside(scope: Scope, lane: Any, most: int) -> Any:
 
 def _plain(x: Array) -> np.ndarray | None:
     """An array of constants as it is; None where something is not known."""
+    if isinstance(x, Stored) and x.values is not None:
+        return x.values
     if isinstance(x, Field) or not all(map(constant, x.flat)):
         return None
     return np.array([lane.item() for lane in x.flat], x.flat[0].dtype if x.size else np.int32).reshape(x.shape)
@@ -163,13 +165,13 @@ def _chosen(scope: Scope, equation, x: Array, indices: list, aval) -> Array:
     if not isinstance(x, Field) and aval.size <= scope.small:
         flat = x.ravel()
         return array_of([outside if i < 0 else flat[i] for i in places.flat], aval.shape)
-    table, whole = stored(scope, constants(places)), stored(scope, reshaped(scope, x, (x.size,)))
+    where, whole = table(scope.frame, places), stored(scope, reshaped(scope, x, (x.size,)))
     if (places >= 0).all():
-        one = lambda inner, index: whole.at(inner, [place_of(inner, table.at(inner, index))])
+        one = lambda inner, index: whole.at(inner, [place_of(inner, where.at(inner, index))])
         return Formula(aval.shape, aval.dtype, min(SAME, whole.level), one)
 
     def guarded(inner, index):
-        place = table.at(inner, index)
+        place = where.at(inner, index)
         value = whole.at(inner, [place_of(inner, inner.lane("max", [place, np.int32(0)]))])
         return inner.lane("select_n", [inner.lane("ge", [place, np.int32(0)]), outside, value])
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bismut.engines.native.control import is_shared, relabelled
 from bismut.engines.native.elementwise import apply
 from bismut.engines.native.field import UNROLLED, Array, Field, Formula, allocate, array_level, entry, everywhere, stored
 from bismut.engines.native.frame import Scope, Variable
@@ -39,6 +40,8 @@ def _(scope, equation, inputs):
     name = _OPERATIONS[equation.primitive.name]
     if not isinstance(x, Field):
         return [_written_out(scope, x, axes, name, aval)]
+    if is_shared(inputs, scope):
+        return relabelled([_looped(scope.shared(), x, axes, name, aval)])
     return [_looped(scope, x, axes, name, aval)]
 
 

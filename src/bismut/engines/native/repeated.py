@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bismut.engines.native.control import _is_shared, _ready, _relabelled, row_of
+from bismut.engines.native.control import _ready, is_shared, relabelled, row_of
 from bismut.engines.native.field import Array, Field, Stored, allocate, fill, lanes, stored
 from bismut.engines.native.frame import Scope
 from bismut.engines.native.lane import OWN, SHARED, array_of, constants, first_of
@@ -28,12 +28,12 @@ FEW = 2  # items up to which a loop is written out
 
 @rule("each")
 def _each(scope: Scope, equation, inputs):
-    if _is_shared(inputs, scope):
-        return _relabelled(_each(scope.shared(), equation, inputs))
+    if is_shared(inputs, scope):
+        return relabelled(_each(scope.shared(), equation, inputs))
     layout, jaxpr = equation.params["layout"], equation.params["jaxpr"]
     shared, _, own = layout.operands(inputs)
     avals, _, _, kept = layout.returns(jaxpr.out_avals)
-    if layout.length <= FEW:
+    if layout.length <= FEW and all(aval.size <= scope.small for aval in jaxpr.out_avals):
         return _written_out(scope, layout, jaxpr, shared, own)
     apart = not scope.wide and layout.length >= scope.frame.width
     shared, own = [_ready(scope, x) for x in shared], [side_by_side(scope, x) if apart else stored(scope, x) for x in own]
@@ -81,8 +81,8 @@ def _written_out(scope: Scope, layout: Layout, jaxpr, shared: Sequence[Array], o
 
 @rule("pairs")
 def _pairs(scope: Scope, equation, inputs):
-    if _is_shared(inputs, scope):
-        return _relabelled(_pairs(scope.shared(), equation, inputs))
+    if is_shared(inputs, scope):
+        return relabelled(_pairs(scope.shared(), equation, inputs))
     layout, jaxpr = equation.params["layout"], equation.params["jaxpr"]
     shared, bodies, own = layout.operands(inputs)
     if scope.frame.across and not scope.wide and scope.hoists and near_enough(equation):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+import numpy as np
 
 
 def _processor() -> llvm.TargetMachine:
@@ -42,9 +44,9 @@ def check(text: str) -> None:
 
 
 class Machine:
-    """A module in machine code; functions live as long as this does."""
+    """A module in machine code; functions live as long as this does, and so do the tables of numbers that it reads."""
 
-    def __init__(self, text: str, level: int = 2):
+    def __init__(self, text: str, level: int = 2, tables: Mapping[str, np.ndarray] | None = None):
         module = llvm.parse_assembly(text)
         module.verify()
         tuning = llvm.create_pipeline_tuning_options(speed_level=level)
@@ -52,7 +54,10 @@ class Machine:
         processor = _processor()
         builder = llvm.create_pass_builder(processor, tuning)
         builder.getModulePassManager().run(module, builder)
-        self._engine = llvm.create_mcjit_compiler(module, processor)
+        self._engine, self._tables = llvm.create_mcjit_compiler(module, processor), tables or {}
+        for variable in module.global_variables:
+            if variable.name in self._tables:
+                self._engine.add_global_mapping(variable, self._tables[variable.name].ctypes.data)
         self._engine.finalize_object()
 
     def function(self, name: str, *kinds: Any) -> Any:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from bismut.engines.native.code import has_vectors
-from bismut.engines.native.field import Array, Field, Formula, Stored, depth, lanes, reads, stored
-from bismut.engines.native.frame import IN_LOOPS, Scope
+from bismut.engines.native.field import Array, Field, Formula, Stored, depth, lanes, reads, stored, table
+from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, Scope
 from bismut.engines.native.lane import constants
 from bismut.programs import CALL, Literal, Program, Refused
 
@@ -38,21 +38,22 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def known(value: Any) -> Array:
+def known(scope: Scope, value: Any) -> Array:
     """An array known while the code is written; large ones are tables."""
-    return constants(value)
+    value = np.asarray(value)
+    return table(scope.frame, value) if value.size > IN_REGISTERS else constants(value)
 
 
 def run(scope: Scope, program: Program, inputs: list[Array]) -> list[Array]:
     """The outputs of a program."""
     uses = Counter(v for equation in program.eqns for v in equation.invars if not isinstance(v, Literal))
     uses.update(v for v in program.outvars if not isinstance(v, Literal))
-    env: dict[Any, Array] = dict(zip(program.constvars, map(known, program.consts), strict=True))
+    env: dict[Any, Array] = dict(zip(program.constvars, (known(scope, value) for value in program.consts), strict=True))
     env.update(zip(program.invars, inputs, strict=True))
     left = dict(uses)
 
     def read(v: Any) -> Array:
-        return env[v] if not isinstance(v, Literal) else known(np.asarray(v.val, _dtype(v.aval)))
+        return env[v] if not isinstance(v, Literal) else known(scope, np.asarray(v.val, _dtype(v.aval)))
 
     def given(equation) -> list[Array]:
         """What an equation works on. It may write over memory that nobody reads later, neither now nor by a formula that is still to be computed."""

@@ -1,0 +1,29 @@
+"""Constants beyond registers are memory that machine code reads."""
+
+import time
+
+import jax.numpy as jnp
+import numpy as np
+
+from tests.engines.functions import evaluate
+
+RANDOM = np.random.default_rng(3)
+MANY = 100_000
+TABLE, PLACES = RANDOM.normal(size=MANY), RANDOM.permutation(MANY)
+
+
+def test_a_large_constant_is_a_table_and_begins_at_once():
+    """Σ c, entries at places known now and later, a product with a matrix, a mask: compiled in seconds, where folding took minutes."""
+    matrix, mask = RANDOM.normal(size=(40, 1000)), RANDOM.uniform(size=3000) < 0.5
+
+    def function(x):
+        at = (jnp.abs(x[0]) * 1000).astype(int)
+        entries = jnp.asarray(TABLE)[at], jnp.asarray(TABLE)[PLACES][7:10] * x
+        return jnp.sum(TABLE) * x[0], *entries, (matrix @ jnp.tile(x, 334)[:1000])[:3], jnp.sum(mask) + x
+
+    x = RANDOM.normal(size=(5, 3))
+    began = time.process_time()
+    out = evaluate(function, x)
+    assert time.process_time() - began < 20
+    for a, b in zip(out, zip(*(function(row) for row in x), strict=True), strict=True):
+        np.testing.assert_allclose(a, np.stack(b), rtol=1e-10, atol=1e-11)
