@@ -211,6 +211,7 @@ def _batch(primitive: Primitive, operands, axes, *, jaxpr: ClosedJaxpr, layout: 
 for _primitive in (each_p, pairs_p):
     _primitive.multiple_results = True
     _primitive.def_impl(partial(_here, _primitive))
+    _primitive.to_lojax = partial(_here, _primitive)  # where an item holds what jax, from 0.11 on, lowers before it compiles
     _primitive.def_abstract_eval(partial(_abstract, _primitive))
     mlir.register_lowering(_primitive, mlir.lower_fun(partial(expanded, _primitive), multiple_results=True))
     ad.primitive_jvps[_primitive] = partial(_jvp, _primitive)
