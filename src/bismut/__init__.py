@@ -23,6 +23,7 @@ def __getattr__(name: str) -> Any:
 
     check_room()
     public = import_module("bismut.public")  # which also makes the rooms attributes of this module
+    import_module("bismut.requirements").check_jax()
     globals().update({known: getattr(public, known) for known in public.__all__}, __all__=public.__all__)
     if name not in globals():
         from bismut.errors import nearest

@@ -161,10 +161,24 @@ def test_doctor_finds_one_step_symplectic(bismut):
     assert told["self_test"]["symplectic_defect"] < told["self_test"]["limit"]
     assert told["compiler"] == {"wrong_rows": 0, "rows": 40_000, "held": True}
     assert told["versions"]["jax"]
+    assert {kind: one["engine"] for kind, one in told["engines"].items()} == dict.fromkeys(
+        ("bodies with pair energies", "implicit solve", "pendulum", "constraint"), "native"
+    )
+
+
+def test_doctor_ends_with_1_where_xla_computes_what_the_native_engine_should(bismut, monkeypatch):
+    monkeypatch.setattr("bismut.cli.doctor._self_test", lambda: 0.0)
+    monkeypatch.setattr(
+        "bismut.cli.doctor._engines", lambda: {"pendulum": {"engine": "xla", "why": "there is no machine code for call_hi_primitive"}}
+    )
+    found = bismut("doctor")
+    assert found.exit_code == 1
+    assert "✗ pendulum: the xla engine computes, because there is no machine code for call_hi_primitive" in found.stdout
 
 
 def test_doctor_ends_with_1_when_the_test_fails(bismut, monkeypatch):
     monkeypatch.setattr("bismut.cli.doctor._self_test", lambda: 1e-3)
+    monkeypatch.setattr("bismut.cli.doctor._engines", dict)
     found = bismut("doctor")
     assert found.exit_code == 1
     assert "✗" in found.stdout
@@ -173,6 +187,7 @@ def test_doctor_ends_with_1_when_the_test_fails(bismut, monkeypatch):
 def test_doctor_ends_with_1_when_the_compiler_is_wrong(bismut, monkeypatch):
     monkeypatch.setattr("bismut.engines.compiler.wrong_rows", lambda: 3616)
     monkeypatch.setattr("bismut.cli.doctor._self_test", lambda: 0.0)
+    monkeypatch.setattr("bismut.cli.doctor._engines", dict)
     found = bismut("doctor")
     assert found.exit_code == 1
     assert "✗ compiled sums agree with NumPy: 3616 of 40000 rows are wrong; install another jax" in found.stdout

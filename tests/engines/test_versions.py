@@ -5,6 +5,12 @@
 Most systems are of `make test-newest`, which runs all of this file with several versions.
 """
 
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +19,7 @@ import pytest
 import bismut as bm
 from bismut.gallery import entries
 from bismut.repetition import Pair, pairs
+from bismut.requirements import TESTED, doubt_about_jax
 from tests.engines.functions import evaluate
 
 
@@ -56,6 +63,7 @@ def test_the_native_engine_computes_what_xla_does(name):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 TABLE = np.linspace(-3.0, 3.0, 13)
 FUNCTIONS = {
     # Each is, in some release, a primitive of another name, with other parameters, or one that is high until it is lowered.
@@ -86,3 +94,30 @@ def test_loops_may_hold_what_jax_lowers_before_it_compiles():
     for found in (energy(x), jax.jit(energy)(x), jax.jit(jax.vmap(energy))(x[None])[0]):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     np.testing.assert_allclose(jax.jit(jax.grad(energy))(x), jax.grad(energy)(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [("0.10.1", None), ("0.11.2", None), (TESTED, None), ("0.11.0", "excludes"), ("0.10.2", "excludes"), ("99.1", "tested")]
+)
+def test_a_version_that_is_excluded_or_newer_than_tested_is_named_with_the_remedy(version, said):
+    (required,) = (line for line in tomllib.loads(PROJECT.read_text())["project"]["dependencies"] if re.match(r"jax\W", line))
+    doubt = doubt_about_jax(version, required)
+    assert (doubt is None) if said is None else (said in doubt and version in doubt and "pip install" in doubt)
+
+
+def test_the_warning_is_given_once():
+    code = "import importlib.metadata as m, warnings; true = m.version; m.version = lambda name: '99.1' if name == 'jax' else true(name)\n"
+    code += "import bismut as bm; bm.System; bm.Verlet"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    assert done.stderr.count("RuntimeWarning") == 1
+
+
+def test_one_file_reads_jaxprs():
+    """What jax promises nothing about is met in one file; the loops beside it are primitives of jax and register themselves."""
+    home = Path(bm.__file__).parent
+    knowing = {
+        str(path.relative_to(home))
+        for path in home.rglob("*.py")
+        if re.search(r"jax\.interpreters|from jax\._src|make_jaxpr|ClosedJaxpr|jaxpr_as_fun", path.read_text())
+    }
+    assert knowing == {"programs/jaxprs.py", "repetition/loop.py", "repetition/pruning.py"}

@@ -12,7 +12,8 @@ LIMIT = 1e-12  # for a symplectic defect of one step with numbers of order one
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False) -> None:
-    """Versions, devices, precision, and two self-tests: the compiler must agree with NumPy, one noisy step must be symplectic to round-off.
+    """Versions, devices, precision, and self-tests: the compiler must agree with NumPy, one noisy step must be symplectic to round-off, and the
+    native engine must take the common kinds of systems.
 
     \b
     bismut doctor
@@ -43,7 +44,10 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for pr
     clock = time.perf_counter()
     defect = _self_test()
     found["self_test"] = {"symplectic_defect": defect, "limit": LIMIT, "held": defect < LIMIT, "seconds": round(time.perf_counter() - clock, 2)}
-    fine = found["float64"] and found["compiler"]["held"] and found["self_test"]["held"]
+    found["engines"] = _engines()
+    # Only processors have a native engine.
+    native = jax.default_backend() != "cpu" or all(one["engine"] == "native" for one in found["engines"].values())
+    fine = found["float64"] and found["compiler"]["held"] and found["self_test"]["held"] and native
     if as_json:
         print_json(found | {"ok": fine})
     else:
@@ -68,6 +72,32 @@ def _self_test() -> float:
     return float(jax.jit(lambda state: symplectic_defect(Midpoint(system), state, 0.1, jnp.array([0.9])))(start))
 
 
+def _engines() -> dict[str, dict[str, str]]:
+    """Which engine computes one system of each common kind, and why, if it is not the native one."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    from bismut.actions import Midpoint, VariationalEuler
+    from bismut.gallery import entries
+    from bismut.mechanics import System
+    from bismut.mechanics.bodies import dipoles, rigid_bodies
+    from bismut.spaces import Euclidean
+    from bismut.store import simulate
+
+    bodies = VariationalEuler(rigid_bodies(mass=np.ones(3), inertia=np.ones((3, 3)), potential=dipoles((0.0, 0.0, 1.0))))
+    apart = 2.0 * np.eye(3), np.tile(np.eye(3), (3, 1, 1))
+    implicit = Midpoint(System(Euclidean(1), lambda q, v: 0.5 * (1 + jnp.sum(q**2)) * jnp.sum(v**2), jnp.sin))
+    cases = {
+        "bodies with pair energies": (bodies, bodies.start(apart, temperature=1.0)),
+        "implicit solve": (implicit, implicit.start([0.4], momentum=[0.7])),
+    }
+    for kind, name in (("pendulum", "pendulum"), ("constraint", "spherical-pendulum")):
+        scheme = entries()[name].scheme(entries()[name].build())
+        cases[kind] = scheme, entries()[name].start(scheme)
+    plans = {kind: simulate(scheme, start, step=0.01, steps=1, trajectories=1, dry_run=True) for kind, (scheme, start) in cases.items()}
+    return {kind: {"engine": plan.engine, "why": plan.why} for kind, plan in plans.items()}
+
+
 def _matplotlib() -> str:
     from importlib.metadata import PackageNotFoundError, version
 
@@ -78,7 +108,7 @@ def _matplotlib() -> str:
 
 
 def _tell(found: dict[str, Any]) -> None:
-    from bismut.requirements import jax_requirement
+    from bismut.requirements import doubt_about_jax, jax_requirement
 
     for name, value in found.items():
         if name == "versions":
@@ -90,7 +120,14 @@ def _tell(found: dict[str, Any]) -> None:
         elif name == "self_test":
             mark = "✓" if value["held"] else "✗"
             print(f"{mark} one noisy step is symplectic: defect {value['symplectic_defect']:.2g}, limit {LIMIT:g}, {value['seconds']} s")
+        elif name == "engines":
+            for kind, chosen in value.items():
+                mark = "✓" if chosen["engine"] == "native" else "✗"
+                print(f"{mark} {kind}: the {chosen['engine']} engine computes" + (f", because {chosen['why']}" if mark == "✗" else ""))
         else:
             print(f"{name:12} {', '.join(value) if isinstance(value, list) else value}")
+    doubt = doubt_about_jax(found["versions"]["jax"], jax_requirement())
+    if doubt is not None:
+        print(f"✗ {doubt}")
     if not found["float64"]:
         print('✗ JAX computes in float32: set JAX_ENABLE_X64=1, or jax.config.update("jax_enable_x64", True).')

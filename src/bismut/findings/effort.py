@@ -2,8 +2,8 @@
 
     seconds of a budget  =  trajectories × steps × operations of a step / RATE
 
-so that equal measurements come out equal on a machine that is busy, slow or fast. Operations are those of the jaxpr of a step, loops as often as they
-run. They are known to a factor of four or so: constants are folded away, and some operations take longer than others.
+so that equal measurements come out equal on a machine that is busy, slow or fast. Operations are those of the program of a step, loops as often as
+they run. They are known to a factor of four or so: constants are folded away, and some operations take longer than others.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
+from bismut.programs import Equation, Program, trace
 
 RATE = 5e10  # operations a second, of two quiet cores; 25, 77 and 38 a nanosecond measured on one, of a pendulum, a top and eight dipoles
 _BY_XLA = 5  # times as long where XLA computes
@@ -28,7 +29,7 @@ def step_operations(scheme: Scheme, state: State) -> float:
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), State(state.q, state.p))
     number = jax.ShapeDtypeStruct((), dtype)
     increments = jax.ShapeDtypeStruct((scheme.channels,), dtype)
-    return counted(jax.make_jaxpr(lambda *given: kernel.one_step(scheme, *given))(shapes, number, increments, number).jaxpr)
+    return counted(trace(lambda *given: kernel.one_step(scheme, *given), shapes, number, increments, number).program)
 
 
 def seconds_for(operations: float, mode: str | None = None) -> float:
@@ -36,26 +37,21 @@ def seconds_for(operations: float, mode: str | None = None) -> float:
     return operations * (_BY_XLA if mode == "xla" else 1) / RATE
 
 
-def counted(jaxpr: Any) -> float:
+def counted(program: Program) -> float:
     """Scalar operations, those in loops as often as these run."""
-    return float(sum(map(_of, jaxpr.eqns)))
+    return float(sum(map(_of, program.eqns)))
 
 
-def _of(equation: Any) -> float:
+def _of(equation: Equation) -> float:
     name, parameters = equation.primitive.name, equation.params
-    inner = [counted(part) for value in parameters.values() for part in _jaxprs(value)]
+    inner = [counted(part) for part in equation.programs]
     if inner:
         return max(inner) if name == "cond" else _repeated(name, parameters) * sum(inner)
-    size = sum(getattr(v.aval, "size", 1) for v in equation.outvars)
+    size = sum(v.aval.size for v in equation.outvars)
     if name == "dot_general":
         (left, _), _ = parameters["dimension_numbers"]
         size *= int(np.prod([equation.invars[0].aval.shape[k] for k in left]))
     return float(size)
-
-
-def _jaxprs(value: Any) -> list[Any]:
-    nested = [getattr(part, "jaxpr", part) for part in (value if isinstance(value, tuple | list) else (value,))]
-    return [part for part in nested if hasattr(part, "eqns")]
 
 
 def _repeated(name: str, parameters: dict[str, Any]) -> float:

@@ -1,6 +1,6 @@
 """Functions as programs of ours: what JAX traces is read once, by one file (`jaxprs`), and everyone else reads what that gives."""
 
-from bismut.programs.jaxprs import Traced, bind, closed_over, expansion, separated, trace
+from bismut.programs.jaxprs import Traced, as_function, bind, closed_over, expansion, separated, trace
 from bismut.programs.layout import Bonds, Layout, Reach
 from bismut.programs.program import CALL, LOOPS, Aval, Equation, Literal, Primitive, Program, Refused
 from bismut.programs.pruning import pruned
@@ -19,6 +19,7 @@ __all__ = [
     "Reach",
     "Refused",
     "Traced",
+    "as_function",
     "bind",
     "closed_over",
     "equations",

@@ -66,6 +66,12 @@ def separated(function: Callable, *arguments: Any) -> tuple[Callable, list]:
     return lambda values, *given: structure.unflatten(evaluated(*values, *given)), values
 
 
+def as_function(jaxpr: Any, consts: Sequence = ()) -> Callable[..., list]:
+    """A jaxpr among the parameters that JAX has for an equation (`source`), as a function of flat arrays."""
+    closed = getattr(jaxpr, "consts", None) is not None and not consts  # from 0.11 on, all are
+    return core.jaxpr_as_fun(jaxpr if closed else core.ClosedJaxpr(jaxpr, consts))
+
+
 def hoist(closed: Any) -> tuple[Any, list]:
     """Traced constants of a jaxpr as its first arguments, without what does not lead to its results."""
     traced = [isinstance(value, Tracer) for value in closed.consts]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import jaxpr_as_fun
 
 from bismut.engines.decompositions.table import decomposition
+from bismut.programs import as_function
 
 
 @decomposition("tile")
@@ -32,7 +32,7 @@ def reduce(*inputs, jaxpr, dimensions, **_):
     """Terms are combined in their order."""
     half = len(inputs) // 2
     operands, start = inputs[:half], inputs[half:]
-    combine = jaxpr_as_fun(jaxpr)
+    combine = as_function(jaxpr)
     rest = [k for k in range(operands[0].ndim) if k not in dimensions]
     rows = [x.transpose([*dimensions, *rest]).reshape(-1, *(x.shape[k] for k in rest)) for x in operands]
     shape = rows[0].shape[1:]

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from bismut.engines.decompositions.table import OutOfReach, decomposition
+from bismut.programs import as_function
 
 LARGEST = 512  # places of a window
 
@@ -69,7 +69,7 @@ def reduce_window_min(x, **p):
 def reduce_window(*inputs, jaxpr, consts, **p):
     """By a function of two numbers."""
     half = len(inputs) // 2
-    combine = jaxpr_as_fun(ClosedJaxpr(jaxpr, consts))
+    combine = as_function(jaxpr, consts)
     columns = [list(_slices(x, start, *_geometry(p))) for x, start in zip(inputs[:half], inputs[half:], strict=True)]
     shape = columns[0][0].shape
     total = [jnp.broadcast_to(start, shape).ravel() for start in inputs[half:]]
