@@ -14,7 +14,8 @@ import pytest
 import bismut as bm
 from bismut.errors import DomainError
 from bismut.findings import convergence, final_states
-from bismut.findings.order import by_xla
+from bismut.findings.order import Convergence, by_xla
+from bismut.findings.slopes import slope_finding
 from tests.flows.catalogue import scheme, system
 from tests.systems import random_state
 
@@ -83,3 +84,17 @@ def test_studies_arrive_where_xla_does():
     for a, b in zip(jax.tree.leaves(final_states(*given)), jax.tree.leaves(by_xla(*given, jnp.zeros(()))), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-13)
         assert np.ptp(a) > 1e-3
+
+
+def test_an_order_higher_than_claimed_is_no_evidence_for_the_claim():
+    """Where noise does not show, the strong order is the order without noise: 2 where 1 is claimed is shown as a fact, and says why."""
+    steps = np.array([0.1, 0.05, 0.025])
+    verdict = lambda slope, error, claimed=1: slope_finding(
+        "strong order", claimed, "slope", Convergence(steps, steps**slope, slope, error, None, 64)
+    )
+    assert verdict(2.13, 0.04).verdict.value == "fact"
+    assert "higher than the 1 that is claimed" in verdict(2.13, 0.04).words
+    assert verdict(2.0, 0.0).verdict.value == "fact"
+    assert verdict(1.02, 0.0).verdict.value == "pass"
+    assert verdict(0.7, 0.0).verdict.value == "fail"
+    assert verdict(1.5, 0.2).verdict.value == "undecided"  # until chance has been judged
