@@ -15,6 +15,7 @@ from bismut.noise import Path, counter
 from bismut.showing import brief
 
 _TOGETHER = 32  # failures looked into by one call
+_LOOKED_AT = 4096  # last states whose energies are asked for, where they may be infinite
 
 
 def residuals(program: Program, course: Course, numbers: Any, setting: Setting, before: Batch, which: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -38,6 +39,26 @@ def residuals(program: Program, course: Course, numbers: Any, setting: Setting, 
         residual = _solved(setting.scheme, setting.path, states, counter(before.trajectories[which][part]), counter(steps[part]), *clock)
         found[first : first + _TOGETHER] = np.asarray(residual)[: len(which) - first]
     return found
+
+
+def beyond_walls(scheme: Scheme, final: State | None, t: float) -> str:
+    """How many trajectories ended where the energy is infinite although their states are not, in words; asked only where L holds an infinity."""
+    system = scheme.system
+    if final is None or not system.names_infinity:
+        return ""
+    some = jax.tree.map(lambda leaf: np.asarray(leaf)[:_LOOKED_AT], State(final.q, final.p))
+    count = len(jax.tree.leaves(some.p)[0])
+    there = np.ones(count, bool)
+    for leaf in jax.tree.leaves(some):
+        there &= np.isfinite(leaf.reshape(count, -1)).all(1)
+    energy = np.asarray(evaluate(jax.vmap(lambda state: system.energy(state, t)), some))
+    beyond = int((there & ~np.isfinite(energy)).sum())
+    if not beyond:
+        return ""
+    return (
+        f"the energy is infinite at the end of {beyond} of {count} trajectories: a wall where U jumps exerts no force that a step could see, so they "
+        "went through it. Give U a slope there, such as a soft repulsion"
+    )
 
 
 def not_finite_at(scheme: Scheme, state: State, t: float) -> str:

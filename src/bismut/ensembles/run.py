@@ -5,6 +5,7 @@ The executor decides who runs a block and where; it knows nothing of mechanics, 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -19,7 +20,7 @@ import numpy as np
 from bismut.ensembles import working
 from bismut.ensembles.block import BlockResult
 from bismut.ensembles.events import Blocks
-from bismut.ensembles.failing import not_finite_at
+from bismut.ensembles.failing import beyond_walls, not_finite_at
 from bismut.ensembles.inorder import InOrder, Variant, take
 from bismut.ensembles.journal import Job, Journal
 from bismut.ensembles.observers.records import Records, record_steps
@@ -32,7 +33,7 @@ from bismut.ensembles.result import Provenance, Result, as_data
 from bismut.ensembles.starts import one_start
 from bismut.ensembles.stopping import Interrupted, Stop
 from bismut.ensembles.working import Kept, Note, Work
-from bismut.errors import BlockError, SimulationError
+from bismut.errors import BismutWarning, BlockError, SimulationError
 from bismut.executors import Executor, Failed, Line, Threads
 from bismut.mechanics import State
 from bismut.noise import Wiener
@@ -181,7 +182,11 @@ def assembled(request: Request, totals: list, run: list[int], steps: int, final:
         report = each[0] if alone else side_by_side(each, dict(request.axes))
         assert report is not None, "something was complete"
         reports[name] = report.over(population)
-    return Result(times, reports, final, outcome, _provenance(request, run, steps), request, totals)
+    provenance = _provenance(request, run, steps)
+    if alone and (wall := beyond_walls(request.scheme, final, float(request.begins + request.step * steps))):
+        warnings.warn(wall, BismutWarning, stacklevel=2)
+        provenance = replace(provenance, remarks=(*provenance.remarks, wall))
+    return Result(times, reports, final, outcome, provenance, request, totals)
 
 
 def _ending(request: Request, found: list[Variant], steps: int, interrupted: bool, partial: bool, blocks: range) -> str:

@@ -5,9 +5,11 @@ L(q, v) or H(q, p),   γ(q),   F(q, v),   F_j(q, v),   H_j(q, p),   g(q, t),   a
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -142,6 +144,14 @@ class Declared(eqx.Module):
         q, v, t = self.space.origin(self.dtype), self.space.zero(self.dtype), jnp.zeros((), self.dtype)
         function = self._lagrangian if self._hamiltonian is None else self._hamiltonian
         return function is not None and depends(lambda t: self._call(function, q, v, t=t), t)
+
+    @property
+    @without_numbers
+    def names_infinity(self) -> bool:
+        """Whether L or H holds an infinite constant, as a hard wall does: then it may be infinite somewhere, which no derivative shows."""
+        q, v, t = self.space.origin(self.dtype), self.space.zero(self.dtype), jnp.zeros((), self.dtype)
+        function = self._lagrangian if self._hamiltonian is None else self._hamiltonian
+        return function is not None and re.search(r"\binf\b", str(jax.make_jaxpr(lambda q: self._call(function, q, v, t=t))(q))) is not None
 
     @property
     def in_phase_space(self) -> bool:

@@ -35,6 +35,7 @@ def mechanical(
     symmetries: Mapping[str, Symmetry] | None = None,
     parameters: Any = None,
     precision: str = "float64",
+    contact: Any = None,
 ) -> System:
     """L = ½⟨v, M v⟩ − U(q), optionally with constraints g(q) = 0.
 
@@ -42,8 +43,10 @@ def mechanical(
     symmetric matrices, of the velocity's shape with its last axis repeated: (n, n) for one body, (K, n, n) for K; or a function mass(q) that returns
     the whole matrix.
     potential: U(q), one number. noise, force, random_force, constraint, symmetries, parameters, precision: as for System.
+    contact: not available, and refused with advice.
     """
     refusals.check_space(space)
+    refusals.check_contact(contact)
     dtype = real_type(precision)
     bare = potential if potential is not None else _Nothing(dtype)
     U = user_function("potential", bare, ("q",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +97,31 @@ def check_space(space: Any) -> None:
     if not isinstance(space, Space):
         got = f"the class {space.__name__}" if isinstance(space, type) else type(space).__name__
         raise ShapeError(f"space must be a configuration space such as SO3() or Euclidean(2), got {got}.")
+
+
+_VELOCITIES = {"v", "velocity", "velocities", "qdot", "dq", "w", "omega", "p", "momentum"}
+
+
+def check_constraint(constraint: Any) -> None:
+    """Refuse, by name, a constraint on velocities."""
+    try:
+        named = list(inspect.signature(constraint).parameters) if callable(constraint) else []
+    except ValueError:
+        return
+    if found := [name for name in named if name in _VELOCITIES]:
+        raise BismutError(
+            f"constraint names {found[0]!r}: constraints on velocities, such as rolling without slipping, are not available; a constraint is "
+            "g(q) = 0. If it can be integrated, write it as g(q); if not, a strong friction on the slip, force=lambda q, v: ..., comes close to it."
+        )
+
+
+def check_contact(contact: Any) -> None:
+    """Refuse contact by name."""
+    if contact is not None:
+        raise BismutError(
+            "Hard contact, with impacts at a wall or between bodies, is not available: steps see forces, and a wall that exerts none is passed "
+            "through. Give the potential a slope there, such as a soft repulsion (bm.soft_spheres between bodies)."
+        )
 
 
 def check(system: System) -> None:

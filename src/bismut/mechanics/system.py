@@ -50,6 +50,7 @@ class System(Declared):
     symmetries  names and actions whose momentum maps are of interest
     invariants  names and functions I(q, p) that every path should conserve, whatever the noise; `verify` checks them
     parameters  numbers (any tree of arrays) passed to the functions that name an argument `parameters`; arrays of integers stay integers
+    contact     not available, and refused with advice
     cells       sizes of the blocks into which ∂L/∂v decomposes, one per array of the velocity; known for `mechanical` systems
     """
 
@@ -72,8 +73,11 @@ class System(Declared):
         cells: tuple[int, ...] | None = None,
         channels: int | None = None,
         precision: str = "float64",
+        contact: Any = None,
     ):
         refusals.check_space(space)
+        refusals.check_constraint(constraint)
+        refusals.check_contact(contact)
         dtype = real_type(precision)
         self.space = space
         self.precision = precision
