@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from bismut.cli import interrupted
 from bismut.cli.log import moved_to_the_front
-from bismut.cli.terminal import nobody_listens
+from bismut.cli.terminal import escaped, nobody_listens
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
@@ -28,6 +28,10 @@ class Commands(TyperGroup):
     """The commands of bismut, with errors as exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
+        with escaped():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: Any) -> Any:
         from bismut.errors import BismutError, DiskFullError, ProcessError, SimulationError
 
         double_precision()

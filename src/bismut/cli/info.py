@@ -18,8 +18,7 @@ def info(
     \b
     bismut info output/heavy-top
     """
-    import tomllib
-
+    from bismut.cli.runs.toml import parsed
     from bismut.store import open_run, parts_of, read_run
     from bismut.store.manifest import MANIFEST
 
@@ -42,11 +41,11 @@ def info(
     if as_json:
         observed = {name: {"words": data.attrs.get("words", ""), "arrays": _shapes(data)} for name, data in groups.items()}
         how_far = {"state": found.stored.state, "asked": found.stored.asked, "done": found.stored.done}
-        made = {"configuration": tomllib.loads(found.configuration), "provenance": found.provenance}
+        made = {"configuration": parsed(found.configuration, str(run / "run.toml")), "provenance": found.made}
         certificate = None if found.certificate is None else found.certificate.as_json()
         print_json({"folder": run, **how_far, **made, "statistics": observed, "certificate": certificate})
         return
-    made, how = found.provenance, found.provenance["run"]
+    made, how = found.made, found.made["run"]
     print(f"{how['scheme']} on {how['space']}: {how['trajectories']} trajectories, {how['steps']} steps of {how['step']:g}, seed {how['seed']}")
     print("\n".join(filter(None, (made["outcome"]["words"], how.get("note")))))
     if found.stored.state != "complete":

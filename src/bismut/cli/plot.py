@@ -47,7 +47,7 @@ def plot(
     found = read_run(run)
     if found.stored.state != "complete":
         print(f"bismut: {run} is not complete: {found.stored}.", file=sys.stderr)
-    known = pictures(found.statistics, found.provenance["run"], found.provenance.get("labels", {}))
+    known = pictures(found.statistics, found.made["run"], found.made.get("labels", {}))
     if found.certificate is not None:
         report = found.certificate
         known["certificate"] = Picture(report.headline, partial(fill, report=report), size_of(report))

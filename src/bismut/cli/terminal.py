@@ -10,7 +10,12 @@ import codecs
 import os
 import sys
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
+from typing import Any
+
+from bismut.wording import printable
 
 CLOSED = 141  # 128 + SIGPIPE, as the shell reports it
 
@@ -60,6 +65,31 @@ def make_readable() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="spelled")
+
+
+class Escaped:
+    """A stream to which nothing is written that would command a terminal: folders and models come from others, and so may what they say. Progress
+    bars and coloured tables are drawn by rich, which cleans texts itself and writes to `rich_proxied_file`."""
+
+    def __init__(self, stream: Any):
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        return self.rich_proxied_file.write(printable(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
+@contextmanager
+def escaped() -> Iterator[None]:
+    """Within, whatever is printed is escaped."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (stream if stream is None or isinstance(stream, Escaped) else Escaped(stream) for stream in before)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
 
 
 def nobody_listens() -> int:

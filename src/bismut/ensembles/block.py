@@ -116,8 +116,10 @@ class _Walk:
 
     def thawed(self, begun: Batch, point: Checkpoint) -> Batch:
         """The batch of a checkpoint; `begun` is one at the beginning."""
-        example = self.program.watch(self.course, self.numbers, begun) if point.watched else begun
         where = f"The checkpoint of variant {self.place[0]}, block {self.place[1]}"
+        if not 0 <= point.done <= (self.request.steps if point.watched else self.request.burn_in):
+            raise StoreError(f"{where} is at step {point.done}, which this run does not have.")
+        example = self.program.watch(self.course, self.numbers, begun) if point.watched else begun
         batch, self.failures = thawed(point, example, self.desks, where)
         if batch.step != self.request.done + point.done + (self.request.burn_in if point.watched else 0):
             raise StoreError(f"{where} is at step {batch.step}, which is not the step it records.")

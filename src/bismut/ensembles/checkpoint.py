@@ -42,22 +42,37 @@ def frozen(batch: Batch, desks: list[Desk], failures: Iterable[Failure], done: i
 def thawed(point: Checkpoint, example: Batch, desks: list[Desk], where: str) -> tuple[Batch, list[Failure]]:
     """The batch and its failures; desks are filled. The example has the structure of the batch."""
     lying, batch = point.arrays.get("desks", {}), point.arrays.get("batch", {})
-    if not isinstance(point.form, list) or len(point.form) != len(desks):
-        raise StoreError(f"{where} does not fit this run: it was made with {len(point.form)} observers, but {len(desks)} are asked for.")
+    if not isinstance(point.form, list) or len(point.form) != len(desks) or not isinstance(lying, dict):
+        raise StoreError(f"{where} does not fit this run: it was not made with {len(desks)} observers, as are asked for.")
     for i, (desk, form) in enumerate(zip(desks, point.form, strict=True)):
-        desk.thaw(lying.get(str(i)), form)
-    leaves = [batch[str(i)] for i in range(len(batch))]
-    return written.like(example, leaves, where), failures(point.arrays["failures"])
+        try:
+            desk.thaw(lying.get(str(i)), form)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError) as problem:  # what an observer makes of arrays that it did not write
+            raise StoreError(f"{where} does not fit this run: {desk.watcher} does not understand what it holds ({problem}).") from problem
+    names = list(map(str, range(len(batch)))) if isinstance(batch, dict) else []
+    leaves = [leaf for name in names if isinstance(leaf := batch.get(name), np.ndarray)]
+    if len(leaves) != len(names):
+        raise StoreError(f"{where} does not hold the arrays of a batch.")
+    thawed_batch = written.like(example, leaves, where)
+    same = np.array_equal(thawed_batch.trajectories, example.trajectories)
+    if not same or not ((thawed_batch.failed >= -1) & (thawed_batch.failed < max(thawed_batch.step, 1))).all():
+        raise StoreError(f"{where} does not fit this run: it is of other trajectories, or they failed at steps that were not made.")
+    return thawed_batch, failures(point.arrays.get("failures"))
+
+
+_KINDS = {"trajectory": np.uint64, "step": np.int64, "time": float, "residual": float}
 
 
 def columns(failures: Iterable[Failure]) -> dict[str, np.ndarray]:
     """Failures as arrays, by trajectory, for the order in which they are noticed depends on where chunks end; which value of a sweep they had is
     known from where they stand."""
     rows = sorted(failures, key=lambda failure: failure.trajectory)
-    kinds = {"trajectory": np.uint64, "step": np.int64, "time": float, "residual": float}
-    return {name: np.asarray([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()}
+    return {name: np.asarray([getattr(row, name) for row in rows], kind) for name, kind in _KINDS.items()}
 
 
-def failures(columns: dict[str, np.ndarray]) -> list[Failure]:
-    rows = zip(*(columns[name].tolist() for name in ("trajectory", "step", "time", "residual")), strict=True)
-    return [Failure(*row) for row in rows]
+def failures(columns: Any) -> list[Failure]:
+    held = [columns.get(name) if isinstance(columns, dict) else None for name in _KINDS]
+    parts = [part for part in held if isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind in "iuf"]
+    if len(parts) != len(held) or len({len(part) for part in parts}) > 1:
+        raise StoreError("The failures of a stored block are not columns of numbers, all of one length.")
+    return [Failure(*row) for row in zip(*(part.tolist() for part in parts), strict=True)]

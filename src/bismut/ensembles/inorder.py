@@ -12,7 +12,7 @@ from bismut.ensembles.block import BlockResult
 from bismut.ensembles.journal import Job, Journal
 from bismut.ensembles.outcome import Failure
 from bismut.ensembles.request import Request
-from bismut.errors import WriteError
+from bismut.errors import StoreError, WriteError
 from bismut.mechanics import State
 
 # `until` looks at errors after so many trajectories, and after half as many again, and so on. The mean and the standard error of a skewed observable
@@ -110,7 +110,12 @@ class InOrder:
             result, new = self.journal.block(variant, block), False
         if result is None:
             return False
-        take(self.request, self.found[variant], result)
+        try:
+            take(self.request, self.found[variant], result)
+        except (TypeError, ValueError, KeyError, IndexError, AttributeError) as problem:
+            if new:
+                raise
+            raise StoreError(f"Block {block} of variant {variant} does not fit this run, for it cannot be merged: {problem}.") from problem
         if self.request.until and new:
             self._commit(variant, block, result)
         if not new:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from bismut.documents import anything, parsed, table
 from bismut.ensembles import written
 from bismut.ensembles.block import BlockResult, states_at
 from bismut.ensembles.checkpoint import Checkpoint, columns, failures
@@ -40,13 +41,15 @@ def block_arrays(request: Request, result: BlockResult) -> Arrays:
 def block_result(request: Request, variant: int, block: int, arrays: Mapping[str, Any]) -> BlockResult:
     """The block that was stored so."""
     form = _form(arrays)
+    if not isinstance(arrays.get("summaries"), Mapping):
+        raise StoreError("A stored block has no summaries.")
     summaries = tuple(_summary(name, watcher, arrays, form) for name, watcher in request.watchers)
-    end = checkpoint(arrays["end"]) if "end" in arrays else None
+    end = checkpoint(arrays["end"]) if isinstance(arrays.get("end"), Mapping) else None
     final = written.read(arrays.get("final"), form.get("final"), written.classes(()))
     if end is not None and request.keep_final:
         final = states_at(request, variant, block, end)
-    steps, trajectories = (int(arrays["counts"][name]) for name in ("steps", "trajectories"))
-    return BlockResult(summaries, final, tuple(failures(arrays["failures"])), steps, trajectories, end)
+    steps, trajectories = (int(_scalar(arrays, "counts", name, "i")) for name in ("steps", "trajectories"))
+    return BlockResult(summaries, final, tuple(failures(arrays.get("failures"))), steps, trajectories, end)
 
 
 def _summary(name: str, watcher: Any, arrays: Mapping[str, Any], form: Mapping[str, Any]) -> Any:
@@ -62,14 +65,21 @@ def checkpoint_arrays(point: Checkpoint) -> Arrays:
 
 
 def checkpoint(arrays: Mapping[str, Any]) -> Checkpoint:
-    """The checkpoint that was stored so."""
-    at, form = arrays["at"], json.loads(str(arrays["form"]))
+    """The checkpoint that was stored so; whether it fits a run is judged by whoever thaws it."""
+    done, watched = _scalar(arrays, "at", "done", "i"), _scalar(arrays, "at", "watched", "b")
+    form = parsed(str(arrays.get("form", "")), "The form of a checkpoint", anything)
     rest = {name: part for name, part in arrays.items() if name not in ("at", "form")}
-    return Checkpoint(int(at["done"]), bool(at["watched"]), rest, form)
+    return Checkpoint(int(done), bool(watched), rest, form)
 
 
 def _form(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    form = json.loads(str(arrays["form"]))
-    if not isinstance(form, dict) or not isinstance(form.get("summaries"), dict):
-        raise StoreError("A stored block has no form.")
-    return form
+    return parsed(str(arrays.get("form", "")), "The form of a block", table({"summaries": table()}, needed=("summaries",)))
+
+
+def _scalar(arrays: Mapping[str, Any], group: str, name: str, kind: str) -> Any:
+    """One number of a group of arrays."""
+    parts = arrays.get(group)
+    value = parts.get(name) if isinstance(parts, Mapping) else None
+    if not isinstance(value, np.ndarray) or value.shape != () or value.dtype.kind != kind:
+        raise StoreError(f"A stored block does not say {group}/{name} in one number.")
+    return value

@@ -28,7 +28,29 @@ def read_frame(file: str | Path, frame: int = -1) -> Frames:
     if form.read is None:
         readable = ", ".join(name for name, one in formats().items() if one.read is not None)
         raise BismutError(f"States are read from {readable}, but {file} is {form.name}.")
-    return form.read(file, frame)
+    try:
+        found = form.read(file, frame)
+    except BismutError:
+        raise
+    except Exception as problem:  # whatever the reader of a format makes of a file that is damaged
+        said = str(problem).strip().splitlines()
+        raise BismutError(f"{file} cannot be read as {form.name}: {said[0][:200] if said else type(problem).__name__}.") from problem
+    _check_frame(file, found)
+    return found
+
+
+def _check_frame(file: Path, found: Frames) -> None:
+    """One frame of K bodies, in numbers."""
+    bodies = len(found.species)
+    shapes = {"x": (1, bodies, 3), "v": (1, bodies, 3), "q": (1, bodies, 4), "L": (1, bodies, 3), "mass": (bodies,), "moments": (bodies, 3)}
+    for name, shape in shapes.items():
+        array = getattr(found, name)
+        if array is not None and array.shape != shape:
+            raise BismutError(f"{file}: expected {name} of shape {shape[-2:]}, got {array.shape[-2:]}.")
+        if array is not None and not np.isfinite(array).all():
+            raise BismutError(f"{file}: {name} holds numbers that are not finite, so nothing can start there.")
+    if found.q is not None and not np.linalg.norm(found.q, axis=-1).all():
+        raise BismutError(f"{file}: an orientation is 0, which is no quaternion of a rotation.")
 
 
 def import_state(

@@ -21,6 +21,7 @@ Seal = list  # [size in bytes, SHA-256 in hexadecimal], as JSON has it
 Contents = Iterable[tuple[str, bytes]]  # (path within a folder, what the file holds); the path "" is a single file
 
 _FULL = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_LONGEST_NAME, _DEEPEST = 255, 32  # bytes that a file system takes for one name, and folders within folders
 _FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -87,8 +88,8 @@ def read_sealed(root: Path, relative: str, seal: Seal) -> bytes:
     return data
 
 
-def read_plain(root: Path, relative: str, size: int | None = None) -> bytes:
-    """The bytes of a regular file below root, of a known size if one is given."""
+def read_plain(root: Path, relative: str, size: int | None = None, most: int | None = None) -> bytes:
+    """The bytes of a regular file below root, of a known size if one is given, or of no more than `most`."""
     check_inside(root, relative)
     where = root / relative
     try:
@@ -103,14 +104,17 @@ def read_plain(root: Path, relative: str, size: int | None = None) -> bytes:
             raise StoreError(f"{where} is not a regular file.")
         if size is not None and status.st_size != size:
             raise StoreError(f"{where} has {status.st_size} bytes, but {size} were written: it is truncated or altered.")
+        if most is not None and status.st_size > most:
+            raise StoreError(f"{where} has {status.st_size} bytes; no more than {most} are expected there.")
         return file.read()
 
 
 def check_inside(root: Path, relative: str) -> None:
     """Refuse a path that leaves its folder, by its words or by a link on the way."""
     parts = relative.split("/")
-    if any(part in ("", ".", "..") or set(part) & {"\\", "\0", ":"} for part in parts):
-        raise StoreError(f"The manifest of {root} names the file {relative!r}, which is not a path within the folder. It is not read.")
+    wrong = lambda part: part in ("", ".", "..") or set(part) & {"\\", "\0", ":"} or len(part.encode("utf-8", "replace")) > _LONGEST_NAME
+    if len(parts) > _DEEPEST or any(map(wrong, parts)):
+        raise StoreError(f"The manifest of {root} names the file {relative[:200]!r}, which is not a path within the folder. It is not read.")
     for depth in range(1, len(parts) + 1):
         step = root.joinpath(*parts[:depth])
         if step.is_symlink():

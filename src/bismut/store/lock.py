@@ -15,8 +15,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bismut.documents import parsed
 from bismut.errors import StoreError
-from bismut.store.files import write_bytes
+from bismut.store.files import read_plain, write_bytes
+from bismut.store.rules import OWNER
+from bismut.wording import printable
 
 try:
     import fcntl
@@ -24,6 +27,7 @@ except ImportError:  # not a POSIX system: the words in the file are all there i
     fcntl = None
 
 LOCK = "lock"
+_LONGEST = 4096  # bytes of a lock
 _PATIENCE = 0.3  # seconds for somebody who only cleans up
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -80,16 +84,15 @@ def myself() -> dict[str, Any]:
 def read_owner(file: Path) -> dict[str, Any]:
     """What a lock says; nothing if it is not there or was cut short."""
     try:
-        owner = json.loads(file.read_bytes()[:4096])
-    except (OSError, ValueError, RecursionError):
+        return parsed(read_plain(file.parent, file.name, most=_LONGEST), str(file), OWNER)
+    except StoreError:
         return {}
-    return owner if isinstance(owner, dict) else {}
 
 
 def said(owner: dict[str, Any]) -> str:
     if not owner:
         return "another process"
-    return f"process {owner.get('process')} on {owner.get('host')} since {owner.get('locked')}"
+    return printable(f"process {owner['process']} on {owner['host']} since {owner.get('locked')}")
 
 
 def alive(owner: dict[str, Any]) -> bool | None:

@@ -22,6 +22,7 @@ from bismut.store.files import read_plain, write_bytes
 
 MANIFEST = "manifest.jsonl"
 _OPENING, _MIDDLE, _CLOSING, _DIGITS = b'{"check":"', b'","entry":', b"}", 32
+_LARGEST = 2**30  # bytes
 _HEAD = len(_OPENING) + _DIGITS + len(_MIDDLE)
 
 
@@ -35,7 +36,7 @@ class Manifest:
     @classmethod
     def read(cls, folder: Path) -> Manifest:
         entries, length, check = [], 0, b""
-        text = read_plain(folder, MANIFEST)
+        text = read_plain(folder, MANIFEST, most=_LARGEST)
         for number, line in enumerate(text.split(b"\n")[:-1], 1):
             body = line[_HEAD : -len(_CLOSING)]
             stated = line[len(_OPENING) : len(_OPENING) + _DIGITS]

@@ -16,6 +16,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, TypeVar
 
+from bismut.documents import check
 from bismut.errors import ChangedError, StoreError
 from bismut.store.arrays import Group
 from bismut.store.files import Seal, check_inside, read_sealed
@@ -23,10 +24,9 @@ from bismut.store.layout import BLOCKS, CHECKPOINTS, PARTS, SCHEMA, STATISTICS, 
 from bismut.store.lock import LOCK, alive, read_owner, said
 from bismut.store.manifest import MANIFEST, Manifest
 from bismut.store.packing import unpack
+from bismut.store.rules import ENTRY
 from bismut.store.stored import decode
 from bismut.wording import counted, first_of
-
-STATES = ("running", "interrupted", "failed", "complete")
 
 _TRIES, _PAUSE = 20, 0.02  # how often a run that is changed meanwhile is read again, and seconds between
 
@@ -141,7 +141,7 @@ class StoredRun:
             return self.texts[place]
         if place not in self.parts and default is not None:
             return default
-        return self.read(place).decode("utf-8", "replace")
+        return self.read(place).decode("utf-8", "replace")  # what it says is judged by whoever takes it for TOML or JSON
 
     def results(self, at_once: int = 0) -> Group:
         """The tree of statistics, its arrays not read yet; but all of them if they have no more than so many bytes."""
@@ -277,20 +277,12 @@ def _check_entries(folder: Path, manifest: Manifest) -> None:
     """Places, files and numbers are what they should be, and stay within the folder."""
     for number, entry in enumerate(manifest.entries, 1):
         places, wrong = entry.get("places", {}), f"{folder / MANIFEST}, line {number}"
-        if not isinstance(places, dict) or not all(isinstance(files, dict) and all(map(_is_seal, files.values())) for files in places.values()):
-            raise StoreError(f"{wrong}: places should name files with their sizes and checksums.")
+        check(entry, wrong, ENTRY)
         for place, files in places.items():
             for key in files:
                 check_inside(folder, f"{place}/{key}" if key else place)
             kind, variant, block = place.partition("/")[0], entry.get("variant"), entry.get("block")
             if kind in (BLOCKS, CHECKPOINTS) and not (
-                type(variant) is int and type(block) is int and place == packed(kind, variant, block) and set(files) == {""}
+                type(variant) is int and type(block) is int and place == packed(kind, variant, block) and set(files) == {""} and "record" in entry
             ):
                 raise StoreError(f"{wrong}: {place!r} is not the place of variant {variant!r}, block {block!r}.")
-        tables = all(isinstance(entry.get(key, {}), dict) for key in ("record", "asked", "done", "run_record", "texts"))
-        if not tables or not isinstance(entry.get("drops", []), list) or entry.get("state", STATES[0]) not in STATES:
-            raise StoreError(f"{wrong}: this is not an entry of schema {SCHEMA}.")
-
-
-def _is_seal(seal: Any) -> bool:
-    return isinstance(seal, list) and len(seal) == 2 and type(seal[0]) is int and isinstance(seal[1], str)

@@ -22,7 +22,8 @@ from bismut.store.layout import BLOCKS, CHECKPOINTS, STATISTICS, packed, remove_
 from bismut.store.lock import Lock
 from bismut.store.manifest import MANIFEST, Manifest
 from bismut.store.packing import pack
-from bismut.store.reading import STATES, StoredRun, aside
+from bismut.store.reading import StoredRun, aside
+from bismut.store.rules import STATES
 from bismut.store.signals import held
 
 TEXT = 2**16  # bytes of a document that the manifest holds itself

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bismut.documents import check, parsed
 from bismut.ensembles import Result
 from bismut.errors import StoreError, WriteError
 from bismut.findings import Report
+from bismut.store import rules
 from bismut.store.claim import claim, claim_numbered
 from bismut.store.layout import CERTIFICATE, CONFIGURATION, MODEL, PROVENANCE, STATISTICS
 from bismut.store.leftovers import clean_up
@@ -42,10 +43,21 @@ class RunFolder:
     @property
     def certificate(self) -> Report | None:
         """What the run proved of itself; None if it did not try."""
+        if not self.certified:
+            return None
+        where = str(self.folder / CERTIFICATE)
         try:
-            return Report.from_json(self.certified) if self.certified else None
-        except (ValueError, KeyError, TypeError, RecursionError) as problem:
-            raise StoreError(f"{self.folder / CERTIFICATE} is not a certificate: {problem}.") from None
+            return Report.from_json(parsed(self.certified, where, rules.CERTIFICATE))
+        except StoreError:
+            raise
+        except ValueError as problem:  # another schema, or a verdict that nobody knows
+            raise StoreError(f"{where} is not a certificate: {problem}.") from None
+
+    @property
+    def made(self) -> dict[str, Any]:
+        """The provenance of a run that has results: how it was run, when it was written and how it ended."""
+        check(self.provenance, str(self.folder / PROVENANCE), rules.RESULTS)
+        return self.provenance
 
     def __repr__(self) -> str:
         return f"RunFolder({str(self.folder)!r}, {self.stored}, observed {', '.join(map(str, self.statistics.children))})"
@@ -89,12 +101,7 @@ def write_run(run: Run, result: Result, said: dict[str, Any], problem: WriteErro
 
 def origin_of(stored: StoredRun) -> dict[str, Any]:
     """What provenance.json says so far."""
-    text = stored.text(PROVENANCE, "{}")
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as problem:
-        raise StoreError(f"{stored.folder / PROVENANCE} is not JSON: {problem}.") from None
-    return found if isinstance(found, dict) else {}
+    return parsed(stored.text(PROVENANCE, "{}"), str(stored.folder / PROVENANCE), rules.PROVENANCE)
 
 
 def read_run(folder: str | Path) -> RunFolder:

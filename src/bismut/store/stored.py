@@ -6,7 +6,6 @@ Nothing is executed on reading, and no library of codecs is asked.
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections.abc import Callable
@@ -16,10 +15,12 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
+from bismut.documents import parsed, table
 from bismut.errors import StoreError
 from bismut.store.arrays import METADATA, NUMBERS, ORDER, TEXT, Group, boxes, describe, describe_group, safe
 
 Get = Callable[[str], bytes]
+_LARGEST = 2**48  # numbers of an array
 
 
 class Stored:
@@ -35,8 +36,10 @@ class Stored:
 
     def part(self, wanted: tuple[slice, ...]) -> np.ndarray:
         """A box of the array, of steps one; only the chunks that it meets are read."""
-        found = np.empty([s.stop - s.start for s in wanted], self.dtype)
         ranges = [range(s.start // c, -(-s.stop // c) if s.stop > s.start else s.start // c) for s, c in zip(wanted, self._chunks, strict=True)]
+        if all(map(len, ranges)):
+            self._chunk(tuple(r.start for r in ranges))  # one is there, and as large as is said: so memory for all of them is not asked for in vain
+        found = np.empty([s.stop - s.start for s in wanted], self.dtype)
         for index in product(*ranges):
             corner = [i * c for i, c in zip(index, self._chunks, strict=True)]
             ends = [min(s.stop, a + c) for s, a, c in zip(wanted, corner, self._chunks, strict=True)]
@@ -61,9 +64,9 @@ class Stored:
 
 
 def _text(data: bytes, count: int, key: str) -> np.ndarray:
-    found, at = np.empty(count, object), 4
-    if data[:4] != struct.pack("<I", count):
+    if len(data) < 4 or struct.unpack("<I", data[:4]) != (count,) or 4 * count > len(data):
         raise StoreError(f"The chunk {key} does not hold {count} words.")
+    found, at = np.empty(count, object), 4
     for i in range(count):
         (length,) = struct.unpack_from("<I", data, at) if at + 4 <= len(data) else (len(data),)
         if at + 4 + length > len(data):
@@ -109,6 +112,8 @@ def _decode_array(get: Get, keys: set[str], at: str, used: set[str]) -> Stored:
     shape, chunks, kind, axes = (_list(meta.get("shape")), _chunk_shape(meta), meta.get("data_type"), meta.get("dimension_names"))
     if shape is None or chunks is None or len(shape) != len(chunks) or not all(c > 0 for c in chunks) or kind not in (*NUMBERS, TEXT):
         raise StoreError(f"{where}: expected an array of known type and shape, got data_type {kind!r}, shape {meta.get('shape')!r}.")
+    if math.prod(max(1, n) for n in shape) > _LARGEST:
+        raise StoreError(f"{where}: expected an array that a memory can hold, got shape {shape}.")
     if not isinstance(axes, list) or len(axes) != len(shape) or not all(isinstance(axis, str) for axis in axes):
         raise StoreError(f"{where}: expected a name for each axis, got {axes!r}.")
     _same(meta, describe(shape, kind, chunks, tuple(axes)), where)
@@ -121,13 +126,7 @@ def _decode_array(get: Get, keys: set[str], at: str, used: set[str]) -> Stored:
 
 
 def _parsed(data: bytes, where: str) -> dict[str, Any]:
-    try:
-        meta = json.loads(data)
-    except (ValueError, RecursionError) as problem:
-        raise StoreError(f"{where} is not JSON: {problem}.") from None
-    if not isinstance(meta, dict):
-        raise StoreError(f"{where} should describe a group or an array.")
-    return meta
+    return parsed(data, where, table())
 
 
 def _same(meta: dict[str, Any], wanted: dict[str, Any], where: str) -> None:

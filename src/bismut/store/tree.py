@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bismut.errors import StoreError
 from bismut.store.arrays import Group, safe
 from bismut.store.stored import Stored
 
@@ -20,8 +21,11 @@ def tree_of(group: Group) -> xarray.DataTree:
     import xarray
 
     found: dict[str, xarray.Dataset] = {}
-    _collect(group, "/", found)
-    return xarray.DataTree.from_dict(found)
+    try:
+        _collect(group, "/", found)
+        return xarray.DataTree.from_dict(found)
+    except (ValueError, KeyError, TypeError) as problem:  # axes of several lengths, names that contradict each other
+        raise StoreError(f"The arrays of this run do not fit together: {problem}.") from problem
 
 
 def _collect(group: Group, at: str, found: dict[str, Any]) -> None:

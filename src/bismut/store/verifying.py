@@ -49,15 +49,15 @@ def damage(path: Path, problems: Sequence[str]) -> str:
 def verify_data(path: str | Path) -> DataReport:
     """Read everything that was committed, and say what is damaged. A run without a manifest, or of another schema, is refused."""
     seen: dict[str, tuple[Part, tuple[str, ...]]] = {}
+    run = peek(path)
     for _ in range(_AGAIN):
-        run = peek(path)
         try:
             for place, part in run.parts.items():
                 if place not in seen or seen[place][0] != part:
                     seen[place] = part, problems_of(run, place)
             break
         except ChangedError:
-            continue
+            run = peek(path)
     wrong = {place: problems for place, (_, problems) in seen.items() if problems and place in run.parts}
     if run.manifest.problem:
         wrong["manifest.jsonl"] = (run.manifest.problem,)

@@ -81,7 +81,7 @@ def _of_folder(folder: Path, system: System | Entry | None) -> list[Motion]:
         parameters = {name: None if value == "none" else value for name, value in named.get("parameters", {}).items()}  # TOML has no null
         system, picture = one.system(parameters), one.picture
     groups = {str(name): group.to_dataset() for name, group in run.statistics.children.items()}
-    return _of_groups(groups, system, picture, run.provenance["run"].get("sweep"), str(folder))
+    return _of_groups(groups, system, picture, run.made["run"].get("sweep"), str(folder))
 
 
 def _of_groups(groups: dict[str, Any], system: System | None, picture: Callable | None, sweep: Any, name: str) -> list[Motion]:

@@ -213,7 +213,7 @@ def _constant(mean: np.ndarray, data: Any) -> float | None:
     """
     if not {"min", "max"} <= set(map(str, data)):
         return None
-    if not np.isfinite(mean).any():
+    if not np.isfinite(mean).any() or np.isinf(mean).any():
         return None
     low, high = np.fmin.reduce(columns(data["min"])[0]), np.fmax.reduce(columns(data["max"])[0])
     spread = float((high - low).max())

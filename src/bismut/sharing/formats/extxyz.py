@@ -25,7 +25,10 @@ from bismut.sharing.format import Format
 from bismut.sharing.frames import Frames
 
 _SCALAR_LAST = [1, 2, 3, 0]  # of (w, x, y, z)
-_ENTRY = re.compile(r'([^\s="]+)\s*=\s*(?:"([^"]*)"|(\S+))')
+# A key begins where a word does: elsewhere nothing is tried, so that the time is that of reading the line once.
+_ENTRY = re.compile(r'(?<![^\s"])([^\s="]+)\s*=\s*(?:"([^"]*)"|(\S+))')
+_WIDTHS = {"pos": 3, "masses": 1, "mass": 1, "momenta": 3, "velo": 3, "velocities": 3, "vel": 3, "velocity": 3}
+_WIDTHS |= {"orientation": 4, "inertia": 3, "angular_momentum": 3, "species": 1, "kind": 1}
 
 
 class Column(NamedTuple):
@@ -131,7 +134,7 @@ def _frames(file: Path, lines: list[str]) -> Iterator[tuple[str, list[str]]]:
         if not lines[at].strip():
             at += 1
             continue
-        if not lines[at].strip().isdigit() or at + 2 + int(lines[at]) > len(lines) or int(lines[at]) == 0:
+        if not re.fullmatch(r"[0-9]{1,12}", lines[at].strip()) or at + 2 + int(lines[at]) > len(lines) or int(lines[at]) == 0:
             raise BismutError(f"{file}, line {at + 1}: expected a number of particles and as many lines, got {lines[at][:40]!r}.")
         count = int(lines[at])
         yield lines[at + 1], lines[at + 2 : at + 2 + count]
@@ -147,15 +150,22 @@ def _arrays(file: Path, properties: str, rows: list[list[str]]) -> dict[str, np.
             part = [row[at : at + width] for row in rows]
             found[name], at = np.array(part, float if kind in "RI" else str).reshape(len(rows), width), at + width
     except ValueError:
-        raise BismutError(f"{file} does not match its own header: Properties={properties}.") from None
+        raise BismutError(f"{file} does not match its own header: Properties={properties[:200]}.") from None
+    if uneven := [name for name, array in found.items() if array.shape[1] != _WIDTHS.get(name, array.shape[1])]:
+        raise BismutError(f"{file}: expected {_WIDTHS[uneven[0]]} columns of {uneven[0]}, got {found[uneven[0]].shape[1]}.")
     return found
 
 
 def _box(file: Path, entries: dict[str, str]) -> Box | None:
     if "Lattice" not in entries:
         return None
-    lattice = np.array(entries["Lattice"].split(), float).reshape(3, 3)
-    flags = np.array([word in ("T", "True", "1") for word in entries.get("pbc", "T T T").split()])
+    words, flags = entries["Lattice"].split(), np.array([word in ("T", "True", "1") for word in entries.get("pbc", "T T T").split()])
+    try:
+        lattice = np.array(words, float).reshape(3, 3)
+    except ValueError:
+        raise BismutError(f"{file}: expected nine numbers in Lattice, got {entries['Lattice'][:100]!r}.") from None
+    if flags.shape != (3,):
+        raise BismutError(f'{file}: expected three of T and F in pbc, such as "T T F", got {entries["pbc"][:100]!r}.')
     if np.abs(lattice - np.diag(np.diag(lattice))).max() > 0:
         raise BismutError(f"{file} has a tilted box, {lattice.tolist()}; only rectangular boxes can be read.")
     return Box(np.where(flags, np.diag(lattice), np.inf)) if flags.any() else None

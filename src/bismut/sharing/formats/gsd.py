@@ -9,6 +9,7 @@ Time is in the log, as `time`.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from bismut.mechanics import Box
 from bismut.sharing import quaternions
 from bismut.sharing.format import Format, needed
 from bismut.sharing.frames import Frames
+
+_POSITION = 12  # bytes
 
 
 def write(frames: Frames, file: Path) -> list[Path]:
@@ -55,6 +58,7 @@ def read(file: Path, frame: int) -> Frames:
     with opened:
         if not -len(opened) <= frame < len(opened):
             raise BismutError(f"{file} has {len(opened)} frames, so there is no frame {frame}.")
+        _check_count(file, opened, frame % len(opened))
         found = opened[frame]
     particles, box = found.particles, np.asarray(found.configuration.box, float)
     if particles.N == 0:
@@ -78,6 +82,14 @@ def read(file: Path, frame: int) -> Frames:
         box=Box(np.where(box[:3] > 0, box[:3], np.inf)),
         plane=int(found.configuration.dimensions),
     )
+
+
+def _check_count(file: Path, opened: Any, frame: int) -> None:
+    """Refuse a number of particles whose positions the file cannot hold, before memory is asked for."""
+    names = [at for at in (frame, 0) if opened.file.chunk_exists(frame=at, name="particles/N")]
+    count = int(opened.file.read_chunk(frame=names[0], name="particles/N")[0]) if names else 0
+    if count * _POSITION > file.stat().st_size:
+        raise BismutError(f"{file} is damaged: it has {file.stat().st_size} bytes, too few for the positions of {count} particles.")
 
 
 FORMAT = Format("gsd", (".gsd",), "GSD of HOOMD-blue, in single precision: OVITO, freud, MDAnalysis", True, write, read)
