@@ -69,3 +69,20 @@ def test_a_certificate_never_costs_a_result(result, monkeypatch):
     found = certify(result, 30.0)
     assert "ZeroDivisionError: of the user's" in found["temperature"].words
     assert not found["temperature"].known
+
+
+def test_equal_runs_have_equal_certificates(result, monkeypatch):
+    """On a machine that has no time as well: work is counted, and the clock is not looked at."""
+    quiet = certify(result)
+    real = time.monotonic
+    monkeypatch.setattr("bismut.findings.certificate.time.monotonic", lambda: 1000 * real())
+    busy = certify(result)
+    told = lambda report: [(f.law, f.verdict, f.words) for f in report]
+    assert told(quiet) == told(busy) == told(result.certificate)
+
+
+def test_work_is_that_of_the_run(result):
+    """3000 trajectories of 400 steps, some thousands of operations each, at 5e10 a second."""
+    from bismut.findings.certificate import _length, _work
+
+    assert 0.01 < _work(result, _length(result.request)) < 1.0

@@ -1,4 +1,4 @@
-"""What a run proves of itself, at a twentieth of its time.
+"""What a run proves of itself, at a twentieth of its work.
 
     failures, finite states, points on the space        always
     temperature of each axis, kinetic energy            from its last states, where there is a bath and the run was long enough to settle
@@ -6,8 +6,9 @@
     energy, Casimirs                                    from its first states and its last, where there is no bath
     structure, consistency, engines                     where a twentieth of the run pays for tracing and compiling them
 
-A part is begun only if what is left of the twentieth pays for it. What it will cost is foretold from what the program of the run cost to compile, and
-then from what the parts before it cost. What the run was too short to pay for is listed as not measured, with the command that measures it.
+A part is begun only if what is left of the twentieth pays for it. Both are counted in operations and never timed (`effort`), so that equal runs have
+equal certificates, on a busy machine too: the run by its trajectories, steps and operations of a step, a part by how long the program of a step is,
+since tracing and compiling is what it costs. What the run was too short to pay for is listed as not measured, with the command that measures it.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ import numpy as np
 from bismut.blame import why
 from bismut.ensembles import Result
 from bismut.ensembles.starts import many_starts, one_start
-from bismut.ensembles.task import compile_time
 from bismut.findings.along import along, one_step, short_path
 from bismut.findings.bath import Bath, bath_of, heated
 from bismut.findings.chance import ALARM, judged
 from bismut.findings.consistency import derivatives
+from bismut.findings.effort import seconds_for, step_operations
 from bismut.findings.equilibrium import GROUP, axes_of, kinetic, moving, temperatures
 from bismut.findings.finding import Finding, Verdict, at_most, not_measured
 from bismut.findings.integrity import integrity
@@ -43,10 +44,11 @@ from bismut.spaces import Space
 
 SHARE = 0.05  # of the run's time
 _STATES = 0.8  # seconds for what is read off the last states
-# The structure of a step, in units of what its program took to compile, or of two seconds if nobody knows; further parts in units of that. Upper
-# ends of what pendulum, heavy top, eight dipoles and a constrained molecule took.
-_STEP, _UNKNOWN, _LEAST = 2.0, 2.0, 0.8
+# Seconds for the structure of a step: so many, and so many for each operation of its program. Further parts in units of that. Upper ends of what
+# pendulum, heavy top, eight dipoles and a constrained molecule took.
+_LEAST, _EACH = 0.4, 1e-4
 _PATH, _REVERSAL, _DERIVATIVES, _INTEGRITY = 3.5, 2.2, 0.5, 5.0
+_UNCOUNTED = 3e4  # operations, where XLA computes
 _FEW = 64  # trajectories whose energies are compared
 _SETTLED = 8.0  # relaxation times after which last states count as samples
 
@@ -59,32 +61,31 @@ class Purse:
         self.findings: list[Finding] = []
 
     def buy(self, cost: float, names: tuple[str, ...], measure: Callable[[], list[Finding]]) -> float:
-        """Measure if there is enough left for it, and say so if not; what it cost, infinite if it was not measured."""
+        """Measure if there is enough left for it, and say so if not; its cost, infinite if it was not measured."""
         if self.unable:
             return self._without(names, self.unable)
         if self.left < cost:
-            return self._without(names, f"a twentieth of {self.seconds:.1f} s does not pay for it; bismut verify measures it")
-        clock = time.monotonic()
+            return self._without(names, f"a twentieth of the run's work, {self.seconds:.1f} s, does not pay for it; bismut verify measures it")
         try:
             self.findings.extend(measure())
         except Exception as problem:  # of the user's functions, at places where the run never was: its results are kept all the same
             self._without(names, f"{type(problem).__name__}: {why(problem)}")
-        spent = time.monotonic() - clock
-        self.left -= spent
-        return spent
+        self.left -= cost
+        return cost
 
     def _without(self, names: tuple[str, ...], reason: str) -> float:
         self.findings.extend(not_measured(name, reason) for name in names)
         return float("inf")
 
 
-def certify(result: Result, seconds: float, tolerance: float = 0.02) -> Report:
-    """The certificate of a run that took so many seconds."""
+def certify(result: Result, seconds: float | None = None, tolerance: float = 0.02) -> Report:
+    """The certificate of a run; of one that took so many seconds, if its work is not to be counted."""
     begun = time.monotonic()
     request = result.request
     scheme = request.scheme
     unable = "a sweep has no single certificate" if request.axes else "the run kept no last states" if result.final is None else ""
-    purse = Purse(seconds, unable)
+    length = _length(request)
+    purse = Purse(_work(result, length) if seconds is None else seconds, unable)
     purse.findings += [_failures(result), *_on_space(scheme, result)]
     first = cache(lambda: _first(request))
     if scheme.system.has_lagrangian and bath_of_quickly(scheme):
@@ -96,9 +97,27 @@ def certify(result: Result, seconds: float, tolerance: float = 0.02) -> Report:
         purse.buy(_STATES, tuple(kept_by(scheme)), lambda: _kept(scheme, request, result))
     if scheme.system.constraints:
         purse.buy(_STATES, ("constraints",), lambda: [_constraints(scheme, result)])
-    _structure(purse, scheme, first, request)
+    _structure(purse, scheme, first, request, _LEAST + _EACH * length)
     subject = f"{scheme.title} on {scheme.space}"
     return Report(subject, request.step, judged(purse.findings), ALARM, request.path.seed_number, time.monotonic() - begun)
+
+
+def _length(request: Any) -> float:
+    """Operations in the program of a step, loops counted once; what nobody has counted is long."""
+    return float(request.chosen.operations or _UNCOUNTED)
+
+
+def _work(result: Result, length: float) -> float:
+    """Seconds of work in a run, that of earlier processes included.
+
+    Loops over bodies and pairs are counted as often as they run, for which a step is traced again: only where a twentieth could pay for anything.
+    """
+    request, mode = result.request, result.provenance.mode
+    steps = float(np.sum(result.trajectories_run)) * result.steps_done
+    most = seconds_for(steps * length * max(1.0, 0.5 * request.scheme.space.dim**2), mode)
+    if request.axes or SHARE * most < _STATES:
+        return seconds_for(steps * length, mode)
+    return seconds_for(steps * step_operations(request.scheme, _first(request)), mode)
 
 
 def bath_of_quickly(scheme: Scheme) -> bool:
@@ -195,13 +214,10 @@ def _constraints(scheme: Scheme, result: Result) -> Finding:
     return at_most("constraints", float(np.nanmax(np.abs(off))), limit, True, f"largest |g(q)| after {result.steps_done} steps")
 
 
-def _structure(purse: Purse, scheme: Scheme, first: Callable[[], State], request: Any) -> None:
+def _structure(purse: Purse, scheme: Scheme, first: Callable[[], State], request: Any, unit: float) -> None:
     """One step, then a short path and what it keeps, then engines against each other."""
     path, step, system = request.path, request.step, scheme.system
-    told = compile_time(request.chosen)
-    unit = purse.buy(
-        _STEP * max(_UNKNOWN if told is None else told, _LEAST), ("structure of a step",), lambda: one_step(scheme, first(), path, step, request.t0)
-    )
+    unit = purse.buy(unit, ("structure of a step",), lambda: one_step(scheme, first(), path, step, request.t0))
     run = cache(lambda: short_path(scheme, first(), path, step, request.t0))
     seen = ("stays on the space", "constraints")  # in the last states
     walk = lambda: [finding for finding in along(scheme, run(), path, step) if finding.law not in seen]

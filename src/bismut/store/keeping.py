@@ -47,7 +47,7 @@ def carry_out_kept(
     seconds = time.perf_counter() - clock
     spent = seconds_of(run.stored) + seconds
     if certified and not result.outcome.interrupted:
-        result.certificate = certify(result, spent)
+        result.certificate = certify(result)
     folder, problem = write_run(run, result, {"seconds": round(spent, 3), **(said or {})}, journal.problem)
     return KeptRun(result, folder, problem, seconds, journal.computed)
 
