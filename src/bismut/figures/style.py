@@ -70,7 +70,7 @@ def styled(dark: bool = False):
                 matplotlib.use(before, force=False)
             else:  # still to be chosen, by the first figure of the user
                 dict.__setitem__(matplotlib.rcParams, "backend", before)
-                vars(plt)["_backend_mod"] = None
+                setattr(plt, "_backend_mod", None)  # noqa: B010
 
 
 def _coloured(chosen: Palette) -> dict[Any, Any]:

@@ -104,7 +104,7 @@ class Unitary(Group):
     def project(self, q):
         U, _, V = np.linalg.svd(_complex(q))  # the polar decomposition
         g = U @ V
-        return jnp.asarray(g.real), jnp.asarray(g.imag)
+        return jnp.asarray(np.real(g)), jnp.asarray(np.imag(g))
 
     def violation(self, q):
         g = _complex(q)

@@ -145,7 +145,7 @@ def histogram(of, *, range: Sequence, bins: int | Sequence[int] = 100, every: in
     """
     functions = tuple(of) if isinstance(of, tuple | list) else (of,)
     ranges = tuple(range) if np.ndim(range) > 1 else (tuple(range),)
-    number = tuple(map(int, bins)) if np.ndim(bins) else (int(bins),) * len(functions)
+    number = (int(bins),) * len(functions) if isinstance(bins, int | np.integer) else tuple(map(int, bins))
     if not len(functions) == len(ranges) == len(number):
         raise DomainError(f"range and bins must be given for each of {len(functions)} functions, got range = {range} and bins = {bins}.")
     if np.prod(number, dtype=float) > _BINS:

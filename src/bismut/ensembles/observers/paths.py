@@ -78,8 +78,9 @@ class Paths(Watcher):
 
 
 def _different(of: Any) -> bool:
-    listed = isinstance(of, Sequence | np.ndarray) and not isinstance(of, str) and len(of) > 0
-    return listed and all(is_whole(n) and 0 <= n < 2**63 for n in of) and len({int(n) for n in of}) == len(of)
+    if not isinstance(of, Sequence | np.ndarray) or isinstance(of, str | bytes) or not len(of):
+        return False
+    return all(is_whole(n) and 0 <= n < 2**63 for n in of) and len({int(n) for n in of}) == len(of)
 
 
 @checked(of=Rule("a list of different trajectory numbers ≥ 0, such as [0, 1] or range(3)", _different))
