@@ -35,5 +35,5 @@ def cast(tree, dtype):
 
 def cast_parameters(tree, dtype):
     """Parameters in one dtype; arrays of integers and of truth values, say indices, stay what they are, and a Python number is a real one."""
-    exact = lambda leaf: hasattr(leaf, "dtype") and np.dtype(leaf.dtype).kind in "iub"
+    exact = lambda leaf: hasattr(leaf, "dtype") and (jnp.issubdtype(leaf.dtype, jax.dtypes.extended) or np.dtype(leaf.dtype).kind in "iub")
     return jax.tree.map(lambda leaf: jnp.asarray(leaf) if exact(leaf) else jnp.asarray(leaf, dtype), tree)

@@ -57,6 +57,7 @@ class Line:
     uses: tuple[str, ...]
     exact: bool = True
     signed: bool = True  # whether the sign of a zero is defined
+    by_xla: bool = True  # whether XLA rounds it as it should: a divisor that many share may become its reciprocal
 
 
 @dataclass
@@ -208,7 +209,8 @@ class Writer:
         a = self._some("fib")
         b = self._some(a.kind, a)
         if a.kind == "f" and not self.tame and self.random.random() < 0.4:
-            return self._pick(WILD_BINARY), {"a": a, "b": b}, {"wild": True}
+            template = self._pick(WILD_BINARY)
+            return template, {"a": a, "b": b}, {"wild": True, "by_xla": "/" not in template and "%" not in template}
         template = self._pick(BINARY[a.kind])
         bound = (a.bound or 0) * (b.bound or 0) if "*" in template else (a.bound or 0) + (b.bound or 0)
         return template, {"a": a, "b": b}, {"bound": bound}
@@ -249,9 +251,16 @@ class Writer:
         a = self._some("fib")
         return self._pick(SHAPING), {"a": a, "b": self._some(a.kind, a)}, {}
 
+    def _places(self) -> Value:
+        """Indices; XLA takes the lower half of those with 64 bits."""
+        return self._pick([v for v in self.values if v.kind == "i" and np.dtype(v.dtype).itemsize < 8])
+
+    def _scalar(self) -> Value:
+        return self._pick([v for v in self.values if v.kind == "i" and not v.shape and np.dtype(v.dtype).itemsize < 8])
+
     def _taking(self):
         a, fill = self._some("fib", least=1), self._pick([0, 1, 2])
-        return self._pick(TAKING), {"a": a, "i": self._some("i"), "f": fill, "s": self._some("i", shape=())}, {}
+        return self._pick(TAKING), {"a": a, "i": self._places(), "f": fill, "s": self._scalar()}, {}
 
     def _putting(self):
         a = self._some("fi", least=1)
@@ -270,7 +279,7 @@ class Writer:
         )
         return (
             template,
-            {"a": a, "b": b, "i": self._some("i"), "s": self._some("i", shape=())},
+            {"a": a, "b": b, "i": self._places(), "s": self._scalar()},
             {"bound": bound if inexact else a.bound, "signed": not inexact},
         )
 

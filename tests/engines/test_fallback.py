@@ -93,3 +93,10 @@ def test_modules_with_keys_and_convolutions_run():
     scheme = bm.Verlet(bm.mechanical(bm.Euclidean(3), mass=1.0, potential=net))
     result = bm.simulate(scheme, scheme.start(jnp.ones(3), momentum=jnp.zeros(3)), step=0.1, steps=2, trajectories=2, seed=1)
     assert np.isfinite(result.energy.mean).all()
+
+
+def test_a_random_key_may_be_a_parameter():
+    potential = lambda q, parameters: q @ q * jax.random.uniform(parameters["key"])
+    scheme = bm.Verlet(bm.mechanical(bm.Euclidean(2), mass=1.0, potential=potential, parameters={"key": KEY}))
+    result = bm.simulate(scheme, scheme.start(jnp.ones(2), momentum=jnp.zeros(2)), step=0.1, steps=2, trajectories=2, seed=1)
+    assert np.isfinite(result.energy.mean).all()

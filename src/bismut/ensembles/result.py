@@ -70,6 +70,8 @@ def as_data(tree: Any) -> Any:
         return {str(name): as_data(part) for name, part in tree.items()}
     if isinstance(tree, tuple | list):
         return [as_data(part) for part in tree]
+    if hasattr(tree, "dtype") and jax.dtypes.issubdtype(tree.dtype, jax.dtypes.extended):
+        return as_data(jax.random.key_data(tree))
     if tree is None or hasattr(tree, "tolist"):
         return None if tree is None else np.asarray(tree).tolist()
     return [as_data(leaf) for leaf in jax.tree.leaves(tree)]

@@ -15,7 +15,7 @@ import numpy as np
 from bismut.engines.native.code import has_vectors
 from bismut.engines.native.field import Array, Field, Formula, Stored, depth, lanes, reads, stored, table
 from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, Scope
-from bismut.engines.native.lane import constants
+from bismut.engines.native.lane import array_of, constants
 from bismut.programs import CALL, Literal, Program, Refused
 
 FEW = 4  # entries up to which an array always is a few lanes
@@ -90,7 +90,8 @@ def run(scope: Scope, program: Program, inputs: list[Array]) -> list[Array]:
 def _outputs(scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
     """What the rule of an equation gives. What goes wrong in it is a refusal too: there is another engine."""
     try:
-        return RULES[equation.primitive.name](scope, equation, inputs)
+        found = RULES[equation.primitive.name](scope, equation, inputs)
+        return [x if isinstance(x, Field | np.ndarray) else array_of([x], ()) for x in found]  # NumPy makes its entry of an array without axes
     except Refused:
         raise
     except Exception as problem:
