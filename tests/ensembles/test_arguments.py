@@ -281,7 +281,7 @@ def test_an_observer_of_ones_own_has_three_functions(name):
 
 
 def test_merge_takes_results():
-    with pytest.raises(BismutError, match=r"merge needs two or more results .* got \(State, int\)"):
+    with pytest.raises(BismutError, match=r"merge needs two or more results .* got \(Start, int\)"):
         inspect.unwrap(bm.merge)(START, 5)
 
 
