@@ -22,8 +22,8 @@ def __getattr__(name: str) -> Any:
     from bismut.process import check_room
 
     check_room()
+    import_module("bismut.requirements").check_jax()  # first, so that it tells of the user's line
     public = import_module("bismut.public")  # which also makes the rooms attributes of this module
-    import_module("bismut.requirements").check_jax()
     globals().update({known: getattr(public, known) for known in public.__all__}, __all__=public.__all__)
     if name not in globals():
         from bismut.errors import nearest

@@ -127,7 +127,7 @@ class _Reader:
 
     def _aval(self, aval: Any) -> Aval:
         if aval not in self._avals:
-            if not hasattr(aval, "shape") or not hasattr(aval, "dtype"):
+            if not hasattr(aval, "shape") or not hasattr(aval, "dtype") or hasattr(aval, "inner_aval"):  # the last are references, which change
                 raise Refused(f"values of the type {aval}")
             self._avals[aval] = Aval(tuple(aval.shape), aval.dtype)
         return self._avals[aval]
@@ -206,5 +206,5 @@ def _lowered(equation: Any) -> Any:
     kinds = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype, weak_type=getattr(v.aval, "weak_type", False)) for v in equation.invars]
     try:
         return jax.make_jaxpr(lambda *x: equation.primitive.to_lojax(*x, **equation.params))(*kinds)
-    except NotImplementedError as problem:
-        raise Refused(f"{equation.primitive.name}, which cannot be lowered: {problem}") from problem
+    except Exception as problem:  # how an operation is lowered is its own business, and so is what goes wrong in it
+        raise Refused(f"{equation.primitive.name}, which cannot be lowered ({type(problem).__name__}: {problem})") from problem

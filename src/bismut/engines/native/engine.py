@@ -60,7 +60,13 @@ class Native:
         return f"one machine loop over bodies, near ones from a cell list ({'; '.join(sorted(lists))})", 1, written.operations
 
     def compile(self, task: Task) -> NativeProgram:
-        return NativeProgram(task, self._code(task))
+        written = self._code(task)
+        if not written.text:  # it was compiled before, and since then forgotten by those who keep programs
+            self._last = None
+            written = self._code(task)
+        program = NativeProgram(task, written)
+        self._last = task, written._replace(text="")  # megabytes, which nobody reads again, while many choices of an engine are remembered
+        return program
 
     def _code(self, task: Task) -> Written:
         written = self._written(task)
