@@ -93,6 +93,7 @@ def sample(
     while True:
         result = _advance(scheme, result, apart)
         paid += apart * price
+        assert result.final is not None
         looks.append(seen(result.final))
         grown = max(grown, _grown(looks[-1]["kinetic"], typical))
         if not grown < GROWN:
