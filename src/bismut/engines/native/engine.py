@@ -80,7 +80,8 @@ class Native:
             if self._last is None or self._last[0] is not task:
                 written = write(task, self._width or WIDTHS[np.dtype(task.dtype).name], self._longest)
                 if isinstance(written, Written) and len(written.text) > LONG_CODE and not self._patient:
-                    written = f"its code would be {len(written.text) / 1e6:.0f} MB long, for which LLVM takes half a minute or more"
+                    written = f"its code would be {len(written.text) / 1e6:.0f} MB long, for which LLVM takes half a minute or more; "
+                    written += "sums over pairs or items are short where they are written with arrays, or as a pair_potential"
                 self._last = (task, written)
             return self._last[1]
 
