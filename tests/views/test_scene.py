@@ -12,6 +12,7 @@ import bismut as bm
 from bismut.drawing import SPACE, Drawing, Line, Part, about_third, semi_axes, towards
 from bismut.errors import BismutError
 from bismut.gallery import entries, entry
+from bismut.views.colours import colours
 from bismut.views.motion import Motion
 from bismut.views.scene import Panel, Scene, quaternions
 from bismut.views.usual import usual
@@ -208,3 +209,11 @@ def test_a_colour_is_a_name_of_the_palette_or_a_number():
     assert draw("ink").data()["panels"][0]["parts"][0]["colour"] == "ink"
     with pytest.raises(BismutError, match="'inky'"):
         draw("inky").data()
+
+
+def test_energies_of_frames_are_those_of_their_times():
+    """U = (1 + t) q²/2, at rest: the colour of frame k is H(q, p, t_k)."""
+    system = bm.mechanical(bm.Euclidean(1), potential=lambda q, t: 0.5 * (1 + t) * q @ q)
+    times = np.array([0.0, 1.0, 3.0])
+    found = colours(Motion("one", times, np.ones((3, 1)), np.zeros((3, 1)), system), 1)
+    np.testing.assert_allclose(found["energy"][:, 0], 0.5 * (1 + times), rtol=1e-14)

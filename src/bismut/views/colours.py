@@ -22,7 +22,7 @@ def colours(motion: Motion, bodies: int) -> dict[str, np.ndarray]:
     if system is None:
         return {}
     if not system.has_lagrangian:  # velocities are not known; the Hamiltonian is
-        energy = np.asarray(jax.jit(jax.vmap(lambda q, p: system.energy(State(q, p))))(motion.q, motion.p))
+        energy = np.asarray(jax.jit(jax.vmap(lambda q, p, t: system.energy(State(q, p), t)))(motion.q, motion.p, motion.times))
         return {"energy": np.repeat(energy[:, None], bodies, 1)}
     velocity, energy = _of_frames(system, motion)
     found: dict[str, np.ndarray] = {}
@@ -59,8 +59,8 @@ def _rotating(motion: Motion, count: int) -> list[bool]:
 def _of_frames(system: System, motion: Motion) -> tuple[Any, np.ndarray]:
     """Velocities and energies of all frames."""
 
-    def one(q, p):
-        return system.velocity(q, p), system.energy(State(q, p))
+    def one(q, p, t):
+        return system.velocity(q, p, t), system.energy(State(q, p), t)
 
-    velocity, energy = evaluate(jax.vmap(one), motion.q, motion.p)
+    velocity, energy = evaluate(jax.vmap(one), motion.q, motion.p, motion.times)
     return velocity, np.asarray(energy)
