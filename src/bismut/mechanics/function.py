@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bismut.errors import ShapeError
+from bismut.errors import BismutError, ShapeError
 from bismut.showing import called
 
 _OFFERED = ("t", "parameters")
@@ -27,7 +27,15 @@ class UserFunction:
 
     def __call__(self, *arguments, t, parameters):
         offered = {"t": t, "parameters": parameters}
-        return self.function(*arguments, **{name: offered[name] for name in self.wants})
+        try:
+            return self.function(*arguments, **{name: offered[name] for name in self.wants})
+        except TypeError as problem:
+            if "custom_vjp" not in str(problem):
+                raise
+            raise BismutError(
+                f"{self!r} calls a function with a jax.custom_vjp, which has no forward derivative, and this needs one, for a Newton step. "
+                "Give it its derivative with jax.custom_jvp instead, from which JAX has both."
+            ) from None
 
 
 def user_function(name: str, function: Callable | None, arguments: tuple[str, ...]) -> UserFunction | None:

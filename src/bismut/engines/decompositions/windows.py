@@ -119,7 +119,7 @@ def convolution(x, kernel, *, window_strides, padding, lhs_dilation, rhs_dilatio
     groups = max(feature_group_count, batch_group_count)
     along = 1 if batch_group_count == 1 else 0
     geometry = (window_strides, padding, lhs_dilation, rhs_dilation)
-    parts = [_convolved(a, b, *geometry) for a, b in zip(jnp.split(x, groups, along), jnp.split(kernel, groups, 0), strict=True)]
+    parts = [jnp.asarray(_convolved(a, b, *geometry)) for a, b in zip(jnp.split(x, groups, along), jnp.split(kernel, groups, 0), strict=True)]
     return jnp.concatenate(parts, 1).transpose(np.argsort(d.out_spec))
 
 
@@ -128,8 +128,4 @@ def _convolved(x, kernel, strides, padding, base, apart):
     ones = (1, 1)
     slices = _slices(x, jnp.zeros((), x.dtype), window, ones + tuple(strides), ((0, 0), (0, 0), *padding), ones + tuple(base), ones + tuple(apart))
     weights = kernel.reshape(*kernel.shape[:2], -1)
-    total = None
-    for k, part in enumerate(slices):
-        term = jnp.moveaxis(jnp.tensordot(weights[:, :, k], part, (1, 1)), 0, 1)
-        total = term if total is None else total + term
-    return total
+    return sum(jnp.moveaxis(jnp.tensordot(weights[:, :, k], part, (1, 1)), 0, 1) for k, part in enumerate(slices))
