@@ -73,7 +73,7 @@ def check_observers(observe: Mapping[str, Any] | None) -> None:
     """Refuse names that results could not keep, and functions that make observers in place of observers."""
     for name, what in (observe or {}).items():
         check_name(name)
-        if inspect.isfunction(what) and what.__module__.startswith("bismut."):
+        if inspect.isfunction(what) and what.__module__.startswith("bismut.ensembles."):
             raise DomainError(f"observe[{name!r}] is the function bm.{what.__name__} itself. Call it: {{{name!r}: bm.{what.__name__}(...)}}.")
 
 
