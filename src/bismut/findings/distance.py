@@ -31,6 +31,9 @@ _LAW = "distance from Gibbs"
 _SMALL, _ROUNDS = 5e-4, 16  # nats: averages of what is bounded by 1 are off by two hundredths then; and rounds at most
 
 
+_TOO_MUCH = 20  # times the budget that a round may cost
+
+
 class Divergence(NamedTuple):
     """D of configurations, and in phase space, in nats."""
 
@@ -46,6 +49,9 @@ def divergence(scheme: Scheme, bath: Bath, exact: Sample | None, *, step: float,
         return not_measured(_LAW, "a Metropolised step is exact")
     if exact is None:
         return not_measured(_LAW, "equilibrium to start from needs the Metropolised scheme or a potential that varies")
+    price = _price(scheme, bath, exact.final, step)
+    if price > _TOO_MUCH * budget:
+        return not_measured(_LAW, f"it would take about {price:.0f} s; give budget=")
     begun = time.monotonic()
     found = distances(scheme, bath, exact.final, step=step, seed=seed, budget=budget)
     one, whole = found
@@ -56,10 +62,8 @@ def divergence(scheme: Scheme, bath: Bath, exact: Sample | None, *, step: float,
 def distances(scheme: Langevin, bath: Bath, settled: State, *, step: float, seed: int, budget: float = 5.0, rounds: int | None = None) -> Divergence:
     """Both divergences, starting from states in equilibrium. Rounds of as many trajectories are added until errors are a tenth, or
     small, or the work is done that was paid for; or as many as asked for."""
-    steps = int(np.clip(np.ceil(6 / (bath.rate * step)), 10, 2000))
-    count = len(jax.tree.leaves(settled.p)[0])
-    one = jax.tree.map(lambda leaf: leaf[0], State(settled.q, settled.p))
-    price = seconds_for(3 * count * steps * step_operations(scheme, one))  # of a round
+    steps, count = _steps(bath, step), len(jax.tree.leaves(settled.p)[0])
+    price = _price(scheme, bath, settled, step)
     found, gained = None, []
     for number in range(rounds or int(np.clip(budget / price, 1, _ROUNDS))):
         # Each round has momenta and noise of its own; configurations are those of the sample.
@@ -74,6 +78,17 @@ def distances(scheme: Langevin, bath: Bath, settled: State, *, step: float, seed
             break
     assert found is not None
     return found
+
+
+def _steps(bath: Bath, step: float) -> int:
+    """Six relaxation times."""
+    return int(np.clip(np.ceil(6 / (bath.rate * step)), 10, 2000))
+
+
+def _price(scheme: Langevin, bath: Bath, settled: State, step: float) -> float:
+    """Seconds of work in a round."""
+    one = jax.tree.map(lambda leaf: leaf[0], State(settled.q, settled.p))
+    return seconds_for(3 * len(jax.tree.leaves(settled.p)[0]) * _steps(bath, step) * step_operations(scheme, one))
 
 
 def _shadow(scheme: Langevin, start: Any, count: int, steps: int, step: float, seed: int, bath: Bath) -> tuple[np.ndarray, State]:

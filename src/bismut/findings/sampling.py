@@ -78,7 +78,7 @@ def sample(
     operations = step_operations(scheme, State(q, scheme.space.zero(scheme.system.dtype)))
     count = trajectories or int(np.clip(_MEMORY // (16 * max(bytes_of(start.q), 1)), 256, 4096))
     while not trajectories and count > _LEAST and seconds_for(count * operations * 2 * _FEWEST * apart) > budget:
-        count //= 2
+        count = max(count // 2, _LEAST)
     result = _advance(scheme, start, 1, step, seed, count)  # compiles
     price = seconds_for(count * operations, result.provenance.mode)  # of a step
     if 3 * apart * price > 20 * budget:
