@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.errors import BismutError
 from bismut.flows import Flow, flow
 from bismut.host import repeated
 from bismut.mechanics import Scheme
@@ -86,7 +87,7 @@ def test_the_error_of_the_integrator_vanishes(name, driven):
     system = SYSTEMS[driven]()
     try:
         scheme = SCHEMES[name](system)
-    except bm.BismutError as refused:
+    except BismutError as refused:
         pytest.skip(str(refused))
     assert scheme.keeps_ledger
     start = scheme.start(jnp.array([0.3]), velocity=jnp.array([0.5]), ledger=True)
