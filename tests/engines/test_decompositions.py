@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bismut.engines.decompositions import simplified
+from bismut.engines.native.walk import unknown
 from bismut.programs import equations, trace
 from tests.engines.functions import evaluate
 
@@ -181,3 +182,7 @@ def test_what_is_too_large_is_refused_in_words():
     for words, function in too_large.items():
         reasons = [e.primitive.name for e in equations(simplified(trace(function).program))]
         assert any(reason.startswith(words) for reason in reasons), reasons
+
+
+def test_what_only_xla_does_is_called_as_people_write_it():
+    assert unknown(trace(lambda x: jax.debug.print("{}", x), jnp.ones(2)).program) == {"jax.debug.print"}

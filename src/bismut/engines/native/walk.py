@@ -119,13 +119,16 @@ def _settled(scope: Scope, output: Array, uses: int) -> Array:
     return stored(scope, output) if uses > 1 or depth(output) > DEEPEST else output
 
 
+_WRITTEN = {"debug_print": "jax.debug.print", "debug_callback": "jax.debug.callback", "pure_callback": "jax.pure_callback"}  # as people write them
+
+
 def unknown(program: Program) -> set[str]:
     """Primitives without a rule, and kinds of numbers without a vector."""
     missing = {f"{v.aval.dtype} numbers" for v in (*program.constvars, *program.invars) if not has_vectors(v.aval.dtype)}
     for equation in program.eqns:
         name = equation.primitive.name
         if name not in RULES:
-            missing.add(name)
+            missing.add(_WRITTEN.get(name, name))
         else:
             missing |= {f"{name} of {v.aval.dtype} numbers" for v in equation.outvars if not has_vectors(v.aval.dtype)}
         for inner in equation.programs:
