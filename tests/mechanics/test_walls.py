@@ -49,3 +49,9 @@ def test_contact_and_velocity_constraints_are_refused_by_name():
             build(bm.Euclidean(2), contact=lambda q: q[0])
         with pytest.raises(ValueError, match=r"constraints on velocities.*strong friction on the slip"):
             build(bm.Euclidean(2), constraint=lambda q, v: jnp.array([v[0] - q[1] * v[1]]))
+    for changed, words in (
+        ({"contact": 0.5}, r"Hard contact.*soft repulsion"),
+        ({"constraint": lambda x, R, v, w: v[:, 0]}, r"constraints on velocities.*strong friction on the slip"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            bm.rigid_bodies(mass=[1.0], inertia=[[1.0, 1.0, 1.0]], **changed)

@@ -40,6 +40,7 @@ class Frames:
     box           sides; open without one
     plane         how many dimensions the bodies move in
     words         how the run was made
+    molecule      (K,) where these are sites of bodies, the number of the body that each belongs to
     """
 
     times: np.ndarray
@@ -54,6 +55,7 @@ class Frames:
     box: Box | None = None
     plane: int = 3
     words: str = ""
+    molecule: np.ndarray | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -13,8 +13,9 @@ import numpy as np
 
 from bismut.ensembles import Result, Trajectory
 from bismut.errors import BismutError, nearest
-from bismut.mechanics import Inventory, Scheme, System, inventory
+from bismut.mechanics import Inventory, Scheme, System, box_of, inventory
 from bismut.sharing.frames import Frames, placed, species_of
+from bismut.sharing.sites import sites_of, with_sites
 from bismut.store import Group, read_run
 from bismut.store.arrays import safe
 from bismut.store.results import group
@@ -84,10 +85,10 @@ def shared(what: Result | Trajectory | str | Path, system: System | Scheme | Non
 
 
 def frames(
-    source: Shared, *, trajectory: int | None = None, species: list[str] | None = None, box: Any = None, every: bool = False
+    source: Shared, *, trajectory: int | None = None, species: list[str] | None = None, box: Any = None, sites: Any = None, every: bool = False
 ) -> dict[int, Frames]:
     """The frames of every kept trajectory, or of one, by their numbers; those after a failing step are left out. Of last states only the first
-    trajectory's, unless `every` one is wanted."""
+    trajectory's, unless `every` one is wanted. With `sites` they are frames of these."""
     bodies, name = source.bodies, source.kept
     if bodies is None:
         raise BismutError(
@@ -102,11 +103,13 @@ def frames(
     numbers = data["trajectory"].values.tolist() if "trajectory" in data.coords else list(range(data.sizes["trajectory"]))
     if trajectory is not None and trajectory not in numbers:
         raise BismutError(f"Trajectory {trajectory} was not kept. Kept: {', '.join(map(str, numbers[:20]))}.")
-    names = tuple(species) if species is not None else species_of(bodies)
+    fixed = None if sites is None else sites_of(sites, bodies)
+    names = tuple(species) if species is not None and fixed is None else species_of(bodies)
     if len(names) != bodies.bodies:
         raise BismutError(f"species must name each body, got {len(names)} for {bodies.bodies}.")
     chosen = [trajectory] if trajectory is not None else numbers if every or name != FINAL else numbers[:1]
-    return {int(number): _frames(source, data.isel(trajectory=numbers.index(number)), names, box) for number in chosen}
+    found = {int(number): _frames(source, data.isel(trajectory=numbers.index(number)), names, box_of(box, bodies.plane)) for number in chosen}
+    return found if fixed is None else {number: with_sites(one, fixed, species) for number, one in found.items()}
 
 
 def _frames(source: Shared, data: xarray.Dataset, species: tuple[str, ...], box: Any) -> Frames:

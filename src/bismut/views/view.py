@@ -15,7 +15,7 @@ import numpy as np
 from bismut.drawing import Drawing
 from bismut.errors import DomainError
 from bismut.gallery import Entry
-from bismut.mechanics import Body, Box, System
+from bismut.mechanics import Body, System, box_of
 from bismut.showing import counted
 from bismut.views.colours import colours
 from bismut.views.motion import Motion, motions
@@ -58,7 +58,7 @@ def view(
     frames: int = 200,
     trajectories: Sequence[int] | None = None,
     shapes: Body | None = None,
-    box: Box | None = None,
+    box: Any = None,
     picture: Callable[[System, Any], Drawing] | None = None,
     system: System | Entry | None = None,
     title: str | None = None,
@@ -82,11 +82,11 @@ def view(
     some = [_thinned(kept[number], frames) for number in chosen]
     if any(len(motion.times) != len(some[0].times) or not np.allclose(motion.times, some[0].times) for motion in some):
         raise DomainError("Trajectories side by side need the same times. Show them one by one, or run them with the same step and stride.")
-    panels = []
+    panels, sides = [], box_of(box)
     for motion in some:
         drawing = _drawn(motion, picture, shapes)
-        if box is not None:
-            drawing = drawing._replace(box=(*box.lengths, *[np.inf] * (3 - len(box.lengths))))
+        if sides is not None:
+            drawing = drawing._replace(box=(*sides.lengths, *[np.inf] * (3 - len(sides.lengths))))
         drawing = drawing if drawing.box is None else drawing._replace(x=wrapped(np.asarray(drawing.x, float), drawing.box))
         panels.append(Panel(motion.label, drawing, colours(motion, np.shape(drawing.x)[1])))
     name = title or (source if isinstance(source, str) else source.name if isinstance(source, Path) else str(some[0].system and some[0].system.space))

@@ -154,9 +154,27 @@ def test_a_loop_over_pairs_knows_how_far_it_reaches():
     assert all(reach is not None and reach.cutoff == 1.7 and reach.box == SIDES for reach in loops)
 
 
+@pytest.mark.parametrize("given", [4.0, np.float64(4.0), 4, (4.0, 4.0, 4.0), np.full(3, 4.0)])
+def test_a_number_is_the_side_of_a_cube(given):
+    system = bm.rigid_bodies(mass=[1.0], inertia=[[1, 1, 1]], potential=bm.soft_spheres(cutoff=1.0), box=given)
+    assert inventory(system).box == bm.Box((4.0, 4.0, 4.0))
+
+
 @pytest.mark.parametrize(
     ("build", "error", "words"),
     [
+        *(
+            (lambda box=box: bm.rigid_bodies(mass=[1.0], inertia=[[1, 1, 1]], potential=bm.soft_spheres(cutoff=1.0), box=box), error, words)
+            for box, error, words in [
+                ((4.0, 4.0), ShapeError, "must have 3 sides"),
+                (np.eye(3), ShapeError, "one for each axis"),
+                ("wide", ShapeError, "got str"),
+                (-4.0, DomainError, "must be positive"),
+                (np.nan, DomainError, "must be positive"),
+                ({}, ShapeError, "got dict"),
+            ]
+        ),
+        (lambda: bm.pair_potential(own, DATA, cutoff=1.0, box=4.0), ShapeError, "one for each axis"),
         (lambda: bm.Box((1.0, -1.0, 1.0)), DomainError, "sides of a box must be positive"),
         (lambda: bm.Box(3.0), ShapeError, "one for each axis"),
         (lambda: bm.dipoles((0, 0, 1.0)).inside(BOX), DomainError, "needs a cutoff of at most half a side, 1.7"),

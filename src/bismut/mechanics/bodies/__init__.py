@@ -1,6 +1,6 @@
 """Many rigid bodies: what they are, how they act on each other, and what shakes them."""
 
-from bismut.mechanics.bodies.box import Box
+from bismut.mechanics.bodies.box import Box, box_of
 from bismut.mechanics.bodies.dipole import dipoles, uniform_field
 from bismut.mechanics.bodies.elongated import gay_berne
 from bismut.mechanics.bodies.fields import gravity, harmonic_trap, soft_box
@@ -24,6 +24,7 @@ __all__ = [
     "Placed",
     "Potential",
     "body",
+    "box_of",
     "dipoles",
     "gay_berne",
     "gravity",

@@ -30,7 +30,10 @@ class Box:
     lengths: tuple[float, ...]
 
     def __init__(self, lengths: Any):
-        sides = np.asarray(lengths, float)
+        try:
+            sides = np.asarray(lengths, float)
+        except (TypeError, ValueError):
+            raise ShapeError(f"lengths must be the sides of the box, such as (8.0, 8.0, 8.0), got {type(lengths).__name__}.") from None
         if sides.ndim != 1 or len(sides) == 0:
             raise ShapeError(f"lengths must be the sides of the box, one for each axis, such as (8.0, 8.0, 8.0), got shape {sides.shape}.")
         if not (sides > 0).all():
@@ -53,6 +56,18 @@ class Box:
 
     def __repr__(self) -> str:
         return f"Box({self.lengths})"
+
+
+def box_of(given: Any, axes: int | None = None) -> Box | None:
+    """The box that was given: None, a Box, its sides, or, where it is known how many axes space has, one number for the side of a cube."""
+    if given is None:
+        return None
+    if axes is not None and isinstance(given, int | float | np.number) and not isinstance(given, bool):
+        given = (given,) * axes
+    box = given if isinstance(given, Box) else Box(given)
+    if axes is not None and len(box.lengths) != axes:
+        raise ShapeError(f"box must have {axes} sides, one for each axis of space, got {box}.")
+    return box
 
 
 class Cutoff(NamedTuple):

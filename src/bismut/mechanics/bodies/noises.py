@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from bismut.errors import ShapeError
 from bismut.mechanics.bodies.arrays import numbers, per_body
-from bismut.mechanics.bodies.box import Box, cutoff_of
+from bismut.mechanics.bodies.box import cutoff_of
 from bismut.mechanics.bodies.pair_energy import seen_with
 from bismut.mechanics.bodies.pairs import PairTerm, Placed
 from bismut.mechanics.bodies.terms import BodyTerm, Noise
@@ -46,7 +46,7 @@ def orientation_noise(strength: Any) -> Noise:
     return Noise.of(BodyTerm(lambda body: body.data * body.R, lambda x: per_body("strength", strength, x, (3,))), "orientation noise")
 
 
-def pair_noise(amplitude: Callable, data: Any = None, *, cutoff: Any = None, box: Box | None = None) -> Noise:
+def pair_noise(amplitude: Callable, data: Any = None, *, cutoff: Any = None, box: Any = None) -> Noise:
     """γ = w(a, b) for every pair: one value, or several as an array, each with a Wiener process of its own.
 
     The pair is passed as seen from its first body, a.x = 0 and a.R = 1, so that w can depend only on the relative configuration: b.x is where b

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 
 from bismut.errors import ShapeError
-from bismut.mechanics.bodies.box import Box, cutoff_of
+from bismut.mechanics.bodies.box import cutoff_of
 from bismut.mechanics.bodies.pairs import PairTerm, Placed
 from bismut.mechanics.bodies.terms import Potential
 from bismut.mechanics.function import user_function
 
 
-def pair_potential(energy: Callable, data: Any = None, *, cutoff: Any = None, box: Box | None = None) -> Potential:
+def pair_potential(energy: Callable, data: Any = None, *, cutoff: Any = None, box: Any = None) -> Potential:
     """U = Σ_{i<j} u(a, b) with a, b `Placed` bodies: a.x (3,), a.R (3, 3), and a.data if data, a tree of arrays (K, ...), is given.
 
     u returns one number, an energy, and may name t and parameters. It need not vanish or be finite for a body and itself. For points, as in

@@ -16,8 +16,9 @@ import numpy as np
 
 from bismut.errors import DomainError, ShapeError
 from bismut.host import evaluate
+from bismut.mechanics import refusals
 from bismut.mechanics.bodies import forces as own
-from bismut.mechanics.bodies.box import Box
+from bismut.mechanics.bodies.box import Box, box_of
 from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.terms import Terms
 from bismut.mechanics.function import UserFunction, user_function
@@ -42,10 +43,11 @@ def rigid_bodies(
     force: Callable | None = None,
     random_force: Callable | None = None,
     constraint: Callable | None = None,
-    box: Box | None = None,
+    box: Any = None,
     symmetries: Mapping[str, Symmetry] | None = None,
     parameters: Any = None,
     precision: str = "float64",
+    contact: Any = None,
 ) -> System:
     """K rigid bodies on (ℝ³ × SO(3))^K: q = (x, R) with arrays (K, 3) and (K, 3, 3), v = (velocities, body angular velocities), both (K, 3).
 
@@ -58,11 +60,14 @@ def rigid_bodies(
     force         everything not in the potential: F((x, R), (v, w)) returns (forces in space, torques in the body)
     random_force  F_j((x, R), (v, w)) ∘ dW_j returns (forces in space, torques in the body), each with an extra leading axis
     constraint    g(x, R), one value per constraint, kept at zero: joints between bodies, anchors
-    box           a periodic Box, in which pair terms of potential and noise see nearest images; positions stay unwrapped
+    box           a periodic Box, in which pair terms of potential and noise see nearest images (a number: a cube); positions stay unwrapped
+    contact       not available, and refused with advice
     symmetries, parameters, precision   as for System
     """
+    refusals.check_contact(contact)
+    refusals.check_constraint(constraint)
     mass, inertia = _inertia(mass, inertia)
-    potential, noise = _in_box("potential", potential, box), _in_box("noise", noise, box)
+    potential, noise = (_in_box(name, given, box_of(box, 3)) for name, given in (("potential", potential), ("noise", noise)))
     count, dtype = len(mass), real_type(precision)
     space = (Euclidean(3) * SO3()) ** count
     if forces is not None:

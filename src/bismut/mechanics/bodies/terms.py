@@ -20,7 +20,7 @@ import jax.numpy as jnp
 
 from bismut.errors import DomainError, ShapeError
 from bismut.host import at_once
-from bismut.mechanics.bodies.box import Box
+from bismut.mechanics.bodies.box import Box, box_of
 from bismut.mechanics.bodies.pairs import PairTerm, Placed, kept, summed
 from bismut.mechanics.function import UserFunction, user_function
 from bismut.repetition import each, total
@@ -101,11 +101,14 @@ class Terms:
     def __call__(self, x, R=None, t=0.0, parameters=None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define how its terms act together.")
 
-    def inside(self, box: Box) -> Any:
+    def inside(self, box: Any) -> Any:
         """The same in a periodic box: pair terms see nearest images, and need a cutoff of at most half a side. Plain functions stay what they are."""
         if not any(isinstance(part, PairTerm) for part in self._parts):
             raise DomainError(f"A box acts on pair terms, such as pair_potential(...), but there are none in {self}.")
-        return self._with([part.inside(box) for part in self._parts], self._words)
+        known = box_of(box)
+        if known is None:
+            raise ShapeError("A box must be a Box, such as Box((8.0, 8.0, 8.0)), got None.")
+        return self._with([part.inside(known) for part in self._parts], self._words)
 
     def looking_after(self, boxes: set[Box]) -> Any:
         """The same functions, known to look after a box by themselves, if there is one."""

@@ -5,8 +5,8 @@
     X  x y z  ...
 
 Columns are `masses` and `momenta`, as ASE has them, `velo` and `orientation`, quaternions (x, y, z, w), as OVITO has them, `inertia`, principal
-moments, and `angular_momentum` in the axes of space. Species that are no elements are X, which ASE takes, and stand in a column `kind`. Numbers
-have all digits; positions are not wrapped.
+moments, and `angular_momentum` in the axes of space. Species that are no elements are X, which ASE takes, and stand in a column `kind`. Sites of
+bodies have a column `molecule`, the number of their body from 0. Numbers have all digits; positions are not wrapped.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ def write(frames: Frames, file: Path) -> list[Path]:
     elements = frames.elements
     words = [[name] if elements else ["X", name] for name in frames.species]
     kinds = "species:S:1" if elements else "species:S:1:kind:S:1"
+    if frames.molecule is not None:
+        words = [[*name, str(k)] for name, k in zip(words, frames.molecule, strict=True)]
+        kinds += ":molecule:I:1"
     properties = ":".join([kinds, *(f"{name}:R:{values.shape[-1]}" for name, values in columns)])
     with file.open("w", encoding="utf-8") as out:
         for t, (time, step) in enumerate(zip(frames.times, frames.steps, strict=True)):

@@ -1,9 +1,9 @@
 """LAMMPS dump, text: LAMMPS, OVITO, VMD, MDAnalysis and ASE read it.
 
-    ITEM: ATOMS id type [element] mass xu yu zu vx vy vz quatw quati quatj quatk angmomx angmomy angmomz c_inertia[1] ...
+    ITEM: ATOMS id type [mol] [element] mass xu yu zu vx vy vz quatw quati quatj quatk angmomx angmomy angmomz c_inertia[1] ...
 
 Quaternions are (w, i, j, k), those of principal axes; `angmom` is in the axes of space; positions are unwrapped (xu). Boundaries are pp where the
-box repeats itself and ff where it is open.
+box repeats itself and ff where it is open. Sites of bodies have `mol`, the number of their body from 1.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from bismut.sharing.frames import Frames
 def write(frames: Frames, file: Path) -> list[Path]:
     columns = [(names.split(), values) for names, values in _columns(frames) if values is not None]
     # Names that are no elements would stop ASE, so they stay numbers of types.
-    names = " ".join([*(["id", "type", "element"] if frames.elements else ["id", "type"]), *(name for part, _ in columns for name in part)])
-    words = [f"{i} {kind + 1}" for i, kind in enumerate(frames.types, 1)]
-    if frames.elements:
-        words = [f"{word} {name}" for word, name in zip(words, frames.species, strict=True)]
+    labels = {"id": range(1, len(frames.species) + 1), "type": frames.types + 1}
+    labels |= {"mol": frames.molecule + 1} if frames.molecule is not None else {}
+    labels |= {"element": frames.species} if frames.elements else {}
+    names = " ".join([*labels, *(name for part, _ in columns for name in part)])
+    words = [" ".join(map(str, row)) for row in zip(*labels.values(), strict=True)]
     bounds = [f"{-side / 2!r} {side / 2!r}" for side in frames.sides.tolist()]
     flags = " ".join("pp" if one else "ff" for one in frames.periodic)
     with file.open("w", encoding="utf-8") as out:
