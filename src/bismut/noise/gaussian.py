@@ -48,7 +48,7 @@ def cos_sin_turn(f: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Arr
     z = r * r
     s = r * _horner(z, [(-1) ** k / factorial(2 * k + 1) for k in range(8)])
     c = _horner(z, [(-1) ** k / factorial(2 * k) for k in range(9)])
-    n = quarter.astype(jnp.int32)
+    n = jax.lax.bitcast_convert_type(quarter + 2.0**52, jnp.int64)  # its last bits are those of n
     swap = (n & 1) == 1
     c, s = jnp.where(swap, s, c), jnp.where(swap, c, s)
     return jnp.where(((n + 1) & 2) == 2, -c, c), jnp.where((n & 2) == 2, -s, s)

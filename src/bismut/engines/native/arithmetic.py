@@ -23,15 +23,11 @@ _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="
 
 def _float_max(code: Code, a: Value, b: Value, sign: str, known: Any = None) -> Value:
     """The larger (>) or smaller (<) of two: NaN if one is, and +0 is larger than −0. `known` is b where it is a constant."""
-    more, less = (">", "<") if sign == ">" else ("<", ">")
     if known is not None and not np.isnan(known):
         # Of two equal numbers b, unless it is the zero that loses.
-        loses = known == 0 and np.signbit(known) == (sign == ">")
+        loses, less = known == 0 and np.signbit(known) == (sign == ">"), "<" if sign == ">" else ">"
         return code.select(code.compare(less if loses else f"{less}=", a, b), b, a)
-    join = code.builder.and_ if sign == ">" else code.builder.or_
-    either = code.reals(join(code.bits(a), code.bits(b)))  # the same number, or the zero that wins
-    chosen = code.select(code.compare(more, a, b), a, code.select(code.compare("==", a, b), either, b))
-    return code.select(code.is_nan(a), a, chosen)
+    return code.intrinsic("llvm.maximum" if sign == ">" else "llvm.minimum", a, b)
 
 
 def _power(code: Code, a: Value, y: int, dtype) -> Value:
@@ -68,9 +64,18 @@ def _larger(sign: str) -> Callable:
     def emitted(code: Code, a: list[Value], lanes: list, dtype, settings: dict) -> Value:
         if constant(lanes[0]):
             lanes, a = lanes[::-1], a[::-1]
+        if _unsigned(
+            lanes
+        ):  # such numbers are in the order of their bits, NaN last: one instruction, where Newton's method takes the largest correction
+            return code.reals(code.intrinsic("llvm.umax" if sign == ">" else "llvm.umin", *map(code.bits, a)))
         return _float_max(code, *a, sign=sign, known=_known(lanes[1]))
 
     return emitted
+
+
+def _unsigned(lanes: list) -> bool:
+    """Whether the sign bits of all of them are known to be 0."""
+    return all(isinstance(lane, Lane) and lane.unsigned for lane in lanes)
 
 
 def _known(lane: Any) -> Any:
@@ -155,6 +160,9 @@ def _divisor(code: Code, b: Value, dtype) -> tuple[Value, Value, Value | None]:
     return code.select(code.builder.or_(none, negative), code.constant(1, dtype), b), none, negative
 
 
+_SHIFTS = {"shift_left": "shl", "shift_right_logical": "lshr", "shift_right_arithmetic": "ashr"}
+
+
 def _shifted(name: str) -> Callable:
     """Everything is moved out by as many bits as there are, or more; an arithmetic shift leaves copies of the sign."""
 
@@ -199,9 +207,7 @@ _WHOLES: dict[str, Callable] = {
     "div": _divided,
     "rem": _remainder,
     "clamp": _whole_clamp,
-    "shift_left": _shifted("shl"),
-    "shift_right_logical": _shifted("lshr"),
-    "shift_right_arithmetic": _shifted("ashr"),
+    **{name: _shifted(instruction) for name, instruction in _SHIFTS.items()},
     "population_count": lambda code, a, *_: code.intrinsic("llvm.ctpop", a[0]),
 }
 
@@ -269,9 +275,12 @@ def emit(code: Code, name: str, lanes: list, settings: dict, level: int | None =
     if name == "bitcast_convert_type":
         new = np.dtype(settings["new_dtype"])
         return Lane(code.builder.bitcast(a[0], code.vector(new)), new, level)
+    if name in _SHIFTS and constant(lanes[1]) and 0 <= lanes[1] < 8 * dtype.itemsize:
+        return Lane(getattr(code.builder, _SHIFTS[name])(*a), dtype, level)
     if dtype.kind == "f":
         factors = tuple(lanes) if name == "mul" else (lanes[0], lanes[0]) if name == "square" else None
-        return Lane(_REALS[name](code, a, lanes, dtype, settings), dtype, level, factors)
+        unsigned = name == "abs" or (name in ("max", "min") and _unsigned(lanes))
+        return Lane(_REALS[name](code, a, lanes, dtype, settings), dtype, level, factors, unsigned)
     return Lane(_WHOLES[name](code, a, dtype, settings), dtype, level)
 
 

@@ -22,12 +22,12 @@ OWN, SAME, SHARED = 0, 1, 2
 
 
 class Lane:
-    """A value of the code; `factors` are those of a product, which a sum may fuse with."""
+    """A value of the code; `factors` are those of a product, which a sum may fuse with; `unsigned`: the sign bit of a real is known to be 0."""
 
-    __slots__ = ("dtype", "factors", "level", "value")
+    __slots__ = ("dtype", "factors", "level", "unsigned", "value")
 
-    def __init__(self, value: Value, dtype: Any, level: int = OWN, factors: tuple | None = None):
-        self.value, self.dtype, self.level, self.factors = value, np.dtype(dtype), level, factors
+    def __init__(self, value: Value, dtype: Any, level: int = OWN, factors: tuple | None = None, unsigned: bool = False):
+        self.value, self.dtype, self.level, self.factors, self.unsigned = value, np.dtype(dtype), level, factors, unsigned
 
 
 def constant(lane: Any) -> bool:

@@ -128,7 +128,7 @@ def unknown(program: Program) -> set[str]:
     for equation in program.eqns:
         name = equation.primitive.name
         if name not in RULES:
-            missing.add(_WRITTEN[name] if name in _WRITTEN else name)
+            missing.add(str(_WRITTEN.get(name, name)))
         else:
             missing |= {f"{name} of {v.aval.dtype} numbers" for v in equation.outvars if not has_vectors(v.aval.dtype)}
         for inner in equation.programs:
