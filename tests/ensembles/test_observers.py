@@ -222,3 +222,13 @@ def test_the_potential_energy_is_that_of_the_system_in_its_box():
     np.testing.assert_allclose(bm.potential_energy(scheme, across), bm.potential_energy(scheme, inside), rtol=1e-12)
     both = bm.potential_energy(scheme, across) + bm.kinetic_energy(scheme, across)
     np.testing.assert_allclose(both, bm.energy(scheme, across), rtol=1e-12)
+
+
+@pytest.mark.parametrize("magnetic", [0.0, 3.0])
+def test_the_potential_energy_keeps_its_digits_beside_a_large_kinetic_energy(magnetic):
+    """U = 1e−3 at T = 5e11, of which H − T has left two digits; also where L has a part linear in v."""
+    lagrangian = lambda q, v: 0.5 * v @ v + magnetic * (q[0] * v[1] - q[1] * v[0]) - 1e-3
+    for system in (bm.System(bm.Euclidean(2), lagrangian), bm.mechanical(bm.Euclidean(2), potential=lambda q: 1e-3 + 0.0 * q[0])):
+        scheme = bm.Midpoint(system)
+        state = scheme.start(jnp.array([1.0, 2.0]), velocity=jnp.array([1e6, 0.0]))
+        assert float(bm.potential_energy(scheme, state)) == 1e-3

@@ -31,6 +31,10 @@ FREE = staticmethod(lambda q, v: 0.5 * v @ v)
         (lambda: bm.System(bm.Euclidean(2), FREE, noise=lambda q: jnp.outer(q, q)), ShapeError, "one value γ_i"),
         (lambda: bm.System(bm.Euclidean(2), FREE, force=lambda q, v: v[0]), ShapeError, "force must return"),
         (lambda: bm.System(bm.Circle(), lambda q, v: 0.5 * v**2, symmetries={"turn": bm.left_rotation(1.0)}), DomainError, "does not act on Circle"),
+        (lambda: bm.left_rotation((0.0, 0.0, 0.0)), DomainError, "three finite numbers, not all zero"),
+        (lambda: bm.left_rotation((0.0, 1.0)), DomainError, r"in the plane a number such as 1.0; got \(0.0, 1.0\)"),
+        (lambda: bm.left_rotation(float("nan")), DomainError, "three finite numbers"),
+        (lambda: bm.right_rotation((1.0, float("inf"), 0.0)), DomainError, "three finite numbers"),
         (
             lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q: q),
             ShapeError,

@@ -49,6 +49,7 @@ def test_contact_and_velocity_constraints_are_refused_by_name():
             build(bm.Euclidean(2), contact=lambda q: q[0])
         with pytest.raises(ValueError, match=r"constraints on velocities.*strong friction on the slip"):
             build(bm.Euclidean(2), constraint=lambda q, v: jnp.array([v[0] - q[1] * v[1]]))
+        build(bm.Euclidean(2), constraint=lambda p: jnp.array([p @ p - 1.0]))  # the first argument is the point, whatever its name
     for changed, words in (
         ({"contact": 0.5}, r"Hard contact.*soft repulsion"),
         ({"constraint": lambda x, R, v, w: v[:, 0]}, r"constraints on velocities.*strong friction on the slip"),

@@ -44,8 +44,9 @@ kinetic_energy = Observable(
 )
 potential_energy = Observable(
     "potential_energy",
-    lambda system, state, t: system.energy(state, t) - system.kinetic_energy(state, t),
-    "The rest of H: U(q) as the system has it, with its box and its cutoffs, which a function of one's own does not see.",
+    # Not H − T, of which nothing is left where T is large; H alone does not say which part of it is U.
+    lambda system, state, t: system.potential(state.q, t) if system.has_lagrangian else system.energy(state, t) - system.kinetic_energy(state, t),
+    "U(q) = −L(q, 0) as the system has it, with its box and its cutoffs, which a function of one's own does not see.",
 )
 temperature = Observable(
     "temperature",

@@ -105,7 +105,7 @@ _VELOCITIES = {"v", "velocity", "velocities", "qdot", "dq", "w", "omega", "p", "
 def check_constraint(constraint: Any) -> None:
     """Refuse, by name, a constraint on velocities."""
     try:
-        named = list(inspect.signature(constraint).parameters) if callable(constraint) else []
+        named = list(inspect.signature(constraint).parameters)[1:] if callable(constraint) else []  # the first is the point, whatever its name
     except ValueError:
         return
     if found := [name for name in named if name in _VELOCITIES]:

@@ -5,12 +5,14 @@
 A symmetry says how it moves a point; whether the action is invariant under it, and so J conserved, is measured (`verify`), not assumed.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from bismut.errors import DomainError
 from bismut.spaces import Point, Space, Velocity, pair
 
 Axis = tuple[float, ...] | float
@@ -72,7 +74,7 @@ def translations(n: int = 3) -> Symmetry:
 
 def left_rotation(axis: Axis) -> Symmetry:
     """Rotate everything about `axis` through the origin, fixed in space (a number in the plane); its momentum map is angular momentum about it."""
-    axis = _axis(axis)
+    axis = _rotation_axis(axis)
     return Symmetry((_Verb("left_rotation", axis),), f"rotation about {axis}")
 
 
@@ -83,12 +85,24 @@ def left_rotations() -> Symmetry:
 
 def right_rotation(axis: Axis) -> Symmetry:
     """Rotate each body about `axis`, fixed in it, as for a body with two equal moments of inertia."""
-    axis = _axis(axis)
+    axis = _rotation_axis(axis)
     return Symmetry((_Verb("right_rotation", axis),), f"rotation about the body axis {axis}")
 
 
 def _axis(axis: Axis) -> Axis:
     return tuple(float(a) for a in axis) if hasattr(axis, "__iter__") else float(axis)  # pyright: ignore
+
+
+def _rotation_axis(axis: Axis) -> Axis:
+    """An axis that turns something."""
+    try:
+        given = _axis(axis)
+    except (TypeError, ValueError):
+        given = ()
+    numbers = given if isinstance(given, tuple) else (given,)
+    if (isinstance(given, tuple) and len(given) != 3) or not all(map(math.isfinite, numbers)) or not any(numbers):
+        raise DomainError(f"axis must be three finite numbers, not all zero, such as (0, 0, 1), or in the plane a number such as 1.0; got {axis!r}.")
+    return given
 
 
 def _basis(n: int):
