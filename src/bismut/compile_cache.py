@@ -46,6 +46,12 @@ class Memory:
                 self._values.popitem(last=False)
         return value
 
+    def put(self, key: Hashable, value: Any) -> None:
+        """Another value in place of one that is known."""
+        with self._lock:
+            if key in self._values:
+                self._values[key] = value
+
     def peek(self, key: Hashable) -> Any:
         """What is known under a key, or None."""
         with self._lock:

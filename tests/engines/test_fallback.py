@@ -1,7 +1,9 @@
 """What the native engine cannot take, XLA runs: nothing that goes wrong while code is written or compiled ends a run in mode "auto"."""
 
 import logging
+import pickle
 
+import cloudpickle
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,7 +13,10 @@ import pytest
 import bismut as bm
 from bismut.engines import choice
 from bismut.engines.native import engine, target, walk
+from bismut.ensembles import perform, request
 from bismut.errors import BismutError
+from bismut.store.identity import identity
+from bismut.store.origin import origin
 from tests.engines.functions import task_of
 
 KEY = jax.random.key(1)
@@ -23,7 +28,7 @@ def _warnings_are_fresh():
     choice._warn.cache_clear()
 
 
-def _broken(*_):
+def _broken(*_, **__):
     raise KeyError("int3")
 
 
@@ -74,8 +79,25 @@ def test_where_the_compiler_fails_xla_runs(monkeypatch, caplog):
     found, expected = run("auto"), run("xla")
     assert "LLVM could not compile it" in caplog.text
     np.testing.assert_array_equal(found.energy.mean, expected.energy.mean)
+    reason = "LLVM could not compile it (KeyError: 'int3')"
+    for result in (found, run("auto")):
+        assert (result.provenance.mode, result.provenance.machine) == ("xla", expected.provenance.machine)
+        assert result.provenance.note == f"computed by XLA in place of the native engine, because {reason}"
     with pytest.raises(KeyError):
         run("native")
+
+
+@pytest.mark.parametrize("say", [identity, lambda asked: origin(asked, "")["identity"]], ids=["identity", "origin"])
+def test_where_the_compiler_fails_a_run_is_known_as_that_of_xla(say, monkeypatch):
+    system = bm.mechanical(bm.Euclidean(2), mass=1.0, potential=lambda q: q @ q * jnp.sin(q[0]) / 5)
+    scheme = bm.Verlet(system)
+    monkeypatch.setattr(engine, "Machine", _broken)
+    ask = lambda mode: request(scheme, scheme.start(jnp.ones(2), momentum=jnp.zeros(2)), step=0.1, steps=3, trajectories=2, seed=1, mode=mode)
+    assert say(ask("auto")) == say(ask("auto")) == say(ask("xla"))
+    assert pickle.loads(cloudpickle.dumps(ask("auto"))).mode == "xla"
+    planned = perform(ask("auto"), dry_run=True)
+    assert planned.engine == "xla"
+    assert "LLVM could not compile it" in planned.why
 
 
 def test_modules_with_keys_and_convolutions_run():

@@ -47,16 +47,23 @@ def choose(mode: str, task: Task, longest: int | None = None) -> Choice:
 def native_program(task: Task, longest: int | None = None) -> Program | None:
     """The task as machine code, for those who have another way where there is none."""
     engine = choose("auto", task, longest).engine
-    return compiled(engine, task) if engine.name == "native" else None
+    program = compiled(engine, task) if engine.name == "native" else None
+    return None if isinstance(program, str) else program
 
 
-def compiled(engine: Engine, task: Task) -> Program | None:
-    """The program of the native engine; None where LLVM cannot make it, in spite of what the engine thought."""
+def compiled(engine: Engine, task: Task) -> Program | str:
+    """The program of the native engine; or why LLVM cannot make it, in spite of what the engine thought."""
     try:
         return engine.compile(task)
     except Exception as problem:
-        _warn(f"LLVM could not compile it ({type(problem).__name__}: {problem})")
-        return None
+        reason = f"LLVM could not compile it ({type(problem).__name__}: {problem})"
+        _warn(reason)
+        return reason
+
+
+def in_place(why: str) -> str:
+    """What a result says where XLA ran what the native engine should have."""
+    return f"computed by XLA in place of the native engine, because {why}"
 
 
 @lru_cache(maxsize=256)

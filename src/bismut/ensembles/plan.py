@@ -112,7 +112,8 @@ def rehearsed(request: Request, plan: Plan) -> Plan:
     """The plan with times measured on a few steps of one block."""
     few = lambda steps: replace(request, steps=steps, every=min(request.every, steps), burn_in=0, until={}, keep_final=False)
     clock = time.perf_counter()
-    run_block(few(1), 0, 0)
+    first = few(1)
+    run_block(first, 0, 0)
     compiling = time.perf_counter() - clock
     steps, spent = 1, 0.0
     while spent < _REHEARSAL and steps < request.steps + request.burn_in:
@@ -121,7 +122,8 @@ def rehearsed(request: Request, plan: Plan) -> Plan:
         run_block(few(steps), 0, 0)
         spent = time.perf_counter() - clock
     rounds = -(-plan.blocks * plan.values // plan.workers)
-    return replace(plan, seconds=spent / steps * plan.steps * rounds, compiling=compiling)
+    engine = first.settle()
+    return replace(plan, seconds=spent / steps * plan.steps * rounds, compiling=compiling, engine=engine.engine.name, why=engine.why)
 
 
 def available_memory() -> int | None:

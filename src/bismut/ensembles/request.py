@@ -34,7 +34,7 @@ from bismut.ensembles.outcome import Failure
 from bismut.ensembles.result import Result
 from bismut.ensembles.starts import Starting, start_at, starting
 from bismut.ensembles.sweep import grid, variants
-from bismut.ensembles.task import Chosen, bytes_of, chosen, known, numbers_of, program
+from bismut.ensembles.task import Chosen, bytes_of, chosen, known, numbers_of, program, settled
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.mechanics import Maxwell, Scheme, State, start_on
 from bismut.noise import Path
@@ -74,8 +74,8 @@ class Request:
     on_failure: str
 
     def __getstate__(self) -> dict[str, Any]:
-        """What decides the computation; not what was derived or compiled from it. The engine is the one that was chosen here."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"mode": self.chosen.engine.name}
+        """What decides the computation; not what was derived or compiled from it. The engine is the one that was settled on here."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"mode": self.settle().engine.name}
 
     @property
     def scheme(self) -> Scheme:
@@ -109,13 +109,18 @@ class Request:
 
     @cached_property
     def chosen(self) -> Chosen:
-        """The engine, and what it is given; the same for every variant, since only numbers differ."""
+        """The engine, and what it is given; the same for every variant, since only numbers differ. It is final when it is settled."""
         return chosen(self.mode, self.settings[0], self.example)
+
+    def settle(self) -> Chosen:
+        """The engine that runs this, known once its code is compiled; before anybody writes down who it was, or hands blocks to workers."""
+        vars(self)["chosen"] = settled(self.chosen)
+        return self.chosen
 
     @cached_property
     def program(self) -> Program:
         """The compiled task, which all blocks of all variants share."""
-        return program(self.chosen, self.size)
+        return program(self.settle(), self.size)
 
     @cached_property
     def shared(self) -> tuple:

@@ -67,6 +67,7 @@ def carry_out(
     wanted = range(request.blocks)[blocks.start : blocks.stop] if blocks is not None else range(request.blocks)
     headline = next((name for name, watcher in request.watchers if isinstance(watcher, Records)), None)
     part: Part | None = None
+    request.settle()
     if not executor.elsewhere:
         _ = request.program, request.shared, request.starting  # here, where Ctrl-C still ends it at once
     steps = request.steps + request.burn_in

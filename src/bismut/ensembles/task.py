@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from bismut.compile_cache import Memory, key, split
-from bismut.engines.choice import choose, compiled
+from bismut.engines.choice import choose, compiled, in_place
 from bismut.engines.engine import Engine, Program, Task, Watch
 from bismut.engines.xla import Xla
 from bismut.ensembles.observers.watcher import Setting, Watcher
@@ -62,7 +62,7 @@ class Chosen(NamedTuple):
         return self.together * -(-trajectories // (blocks * self.together))
 
 
-_CHOSEN, _PROGRAMS, _TOOK = Memory(64), Memory(32), Memory(64)
+_CHOSEN, _PROGRAMS = Memory(64), Memory(32)
 
 
 def numbers_of(setting: Setting) -> Any:
@@ -81,29 +81,40 @@ def known(mode: str, setting: Setting, one: State) -> Chosen | None:
     return _CHOSEN.peek((mode, (jax.default_backend(), key((setting, one)))))
 
 
+def settled(found: Chosen) -> Chosen:
+    """The choice, which is final once the native engine's code is compiled: where LLVM fails in mode "auto" it is XLA, with the reason, for blocks of
+    the same size."""
+    if found.engine.name != "native" or found.mode != "auto":
+        return found
+    native = _native(found)
+    if not isinstance(native, str):
+        return found
+    instead = found._replace(engine=Xla(), why=native, note=in_place(native))
+    _CHOSEN.put((found.mode, found.key), instead)
+    return instead
+
+
 def program(found: Chosen, size: int) -> Program:
-    """The compiled task. Under XLA it is as wide as a block, rounded up so that blocks of about one size share it."""
+    """The compiled task of a choice that is final. Under XLA it is as wide as a block, rounded up so that blocks of about one size share it."""
     if found.engine.name == "native":
-        native = _PROGRAMS.get(("native", found.mode, found.key), lambda: _compiled(found.engine, found))
-        if native is not None:
-            return native
+        native = _native(found)
+        assert not isinstance(native, str), "a choice is settled before its program is taken"
+        return native
     engine = Xla(_rounded(size))
-    return cast(Program, _PROGRAMS.get((engine.name, engine.width, found.key), lambda: _compiled(engine, found)))
+    return _PROGRAMS.get((engine.name, engine.width, found.key), lambda: _timed(engine, lambda: engine.compile(found.task)))
 
 
-def _compiled(engine: Engine, found: Chosen) -> Program | None:
-    """None where the engine fails and there is another."""
+def _native(found: Chosen) -> Program | str:
+    """The program of the native engine; or why there is none, where there is another."""
+    make = compiled if found.mode == "auto" else lambda engine, task: engine.compile(task)
+    return _PROGRAMS.get(("native", found.mode, found.key), lambda: _timed(found.engine, lambda: make(found.engine, found.task)))
+
+
+def _timed(engine: Engine, make: Callable[[], Any]) -> Any:
     clock = time.perf_counter()
-    made = compiled(engine, found.task) if engine.name == "native" and found.mode == "auto" else engine.compile(found.task)
-    spent = time.perf_counter() - clock
-    _TOOK.get(found.key, lambda: spent)
-    log.debug("compiled for %s by the %s engine in %.2f s", engine.machine, engine.name, spent)
-    return made
-
-
-def compile_time(found: Chosen) -> float | None:
-    """Seconds that compiling took; None if it was not done in this process."""
-    return _TOOK.peek(found.key)
+    program = make()
+    log.debug("compiled for %s by the %s engine in %.2f s", engine.machine, engine.name, time.perf_counter() - clock)
+    return program
 
 
 def compilations() -> int:
@@ -145,7 +156,7 @@ def _choose(mode: str, setting: Setting, one: State, name: Hashable) -> Chosen:
     engine, why, together, operations, others, instead = choose(mode, task, setting.scheme.longest)
     reasons = {reason: [setting.watchers[i][0] for i, other in others if other == reason] for _, reason in others}
     observers = "; ".join(f"{', '.join(names)} computed by XLA from recorded states, because {reason}" for reason, names in reasons.items())
-    note = f"computed by XLA in place of the native engine, because {why}" if instead else observers
+    note = in_place(why) if instead else observers
     why = f"{why}; {observers}" if observers else why
     log.debug("%s on %s: the %s engine, %s", setting.scheme.title, setting.scheme.space, engine.name, why)
     t = jax.ShapeDtypeStruct((), task.dtype)

@@ -26,7 +26,7 @@ GROWING = ("steps", "trajectories")  # of which a run can be given more
 
 def identity(request: Request) -> dict[str, Any]:
     """All of that, as JSON holds it."""
-    path, engine = request.path, request.chosen.engine
+    path, engine = request.path, request.settle().engine
     numbers = {
         "steps": request.steps,
         "trajectories": request.trajectories,

@@ -29,7 +29,7 @@ def origin(request: Request, command: str, model: Mapping[str, Any] | None = Non
         "seed": request.path.seed_number,
         "versions": {"python": platform.python_version(), **versions()},
         "commit": commit(),
-        "machine": {"system": platform.platform(), "processor": platform.machine(), "engine": request.chosen.engine.machine},
+        "machine": {"system": platform.platform(), "processor": platform.machine(), "engine": request.settle().engine.machine},
         "devices": [f"{device.platform}: {device.device_kind}" for device in jax.local_devices()[: request.devices]],
         "dtype": request.scheme.system.precision,
         "block": request.size,
