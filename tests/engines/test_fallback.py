@@ -12,6 +12,7 @@ import pytest
 
 import bismut as bm
 from bismut.engines import choice
+from bismut.engines.decompositions import table
 from bismut.engines.native import engine, target, walk
 from bismut.ensembles import perform, request
 from bismut.errors import BismutError
@@ -62,7 +63,7 @@ def test_what_goes_wrong_in_a_rule_is_a_refusal_that_names_it(monkeypatch):
         choice.choose("native", task_of(jnp.sin, THREE))
 
 
-@pytest.mark.parametrize("what", ["write_advance", "check"])
+@pytest.mark.parametrize("what", ["trace", "write_advance", "check"])
 def test_what_goes_wrong_elsewhere_is_a_refusal(what, monkeypatch):
     monkeypatch.setattr(engine, what, _broken)
     chosen = choice.choose("auto", task_of(jnp.sin, THREE))
@@ -98,6 +99,53 @@ def test_where_the_compiler_fails_a_run_is_known_as_that_of_xla(say, monkeypatch
     planned = perform(ask("auto"), dry_run=True)
     assert planned.engine == "xla"
     assert "LLVM could not compile it" in planned.why
+
+
+EMPTY = {
+    "cumlogsumexp": jax.lax.cumlogsumexp,
+    "eigh": lambda none: jnp.linalg.eigh(jnp.outer(none, none))[0],
+    "tridiagonal_solve": lambda none: jax.lax.linalg.tridiagonal_solve(none, none, none, none[:, None]),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_what_a_decomposition_does_not_foresee_xla_runs(name):
+    """An array of no elements adds nothing, whoever computes."""
+    run = lambda potential: _run(bm.mechanical(bm.Euclidean(1), mass=1.0, potential=potential))
+    found, expected = run(lambda q: q @ q + jnp.sum(EMPTY[name](q[1:]))), run(lambda q: q @ q)
+    np.testing.assert_allclose(found.energy.mean, expected.energy.mean, rtol=1e-14)
+
+
+def _run(system):
+    scheme = bm.Verlet(system)
+    return bm.simulate(scheme, scheme.start(jnp.ones(1), momentum=jnp.zeros(1)), step=0.1, steps=2, trajectories=2, seed=1)
+
+
+def test_what_goes_wrong_in_a_decomposition_is_a_refusal_that_names_it(monkeypatch):
+    monkeypatch.setitem(table._TABLE, "cumlogsumexp", table.Decomposition(_broken, lambda equation: True, False))
+    table._traced.cache_clear()
+    chosen = choice.choose("auto", task_of(jax.lax.cumlogsumexp, THREE))
+    assert chosen.engine.name == "xla"
+    assert "cumlogsumexp of float64[3] (its decomposition ended with KeyError: 'int3')" in chosen.why
+
+
+def test_threads_that_compile_one_task_leave_each_other_its_code(monkeypatch):
+    """While one compiles a task, another one's is written: neither finds code without text."""
+    native, first, second = engine.Native(), task_of(jnp.sin, THREE), task_of(jnp.cos, THREE)
+    compiled = engine.NativeProgram
+
+    def meanwhile(task, written):
+        assert written.text
+        if task is first:
+            native.refusal(second)
+        return compiled(task, written)
+
+    monkeypatch.setattr(engine, "NativeProgram", meanwhile)
+    native.compile(first)
+    assert native._last[0] is second
+    assert native._last[1].text
+    for task in (second, second, first):
+        native.compile(task)
 
 
 def test_modules_with_keys_and_convolutions_run():

@@ -20,9 +20,10 @@ from bismut.engines.choice import choose, compiled, in_place
 from bismut.engines.engine import Engine, Program, Task, Watch
 from bismut.engines.xla import Xla
 from bismut.ensembles.observers.watcher import Setting, Watcher
+from bismut.errors import BismutError
 from bismut.flows import kernel
 from bismut.mechanics import State
-from bismut.programs import Refused, largest, trace
+from bismut.programs import largest, trace
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +181,9 @@ def _largest(task: Task) -> int:
     dW = jax.eval_shape(task.draw, (word, word), (word, word), t, task.numbers)
     try:
         return largest(trace(task.step, carry, jax.ShapeDtypeStruct(dW.shape[1:], dW.dtype), t, t, task.numbers).program)
-    except Refused:  # XLA may know more than we can read
+    except BismutError:  # it tells the user what to change
+        raise
+    except Exception:  # XLA may know more than we can read
         return max(bytes_of(carry), 1)
 
 

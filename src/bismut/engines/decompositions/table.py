@@ -74,6 +74,10 @@ class _Simplifier:
                 inner = _traced(name, tuple(sorted(old.source.items())), kinds)
             except OutOfReach as reason:
                 return Equation(Primitive(str(reason)), old.invars, old.outvars, {})
+            except Exception as problem:  # a case that nobody thought of, such as one of no elements
+                inputs = ", ".join(f"{dtype}{list(shape)}" for shape, dtype in kinds)
+                reason = f"{name} of {inputs} (its decomposition ended with {type(problem).__name__}: {problem})"
+                return Equation(Primitive(reason), old.invars, old.outvars, {})
             params = {"jaxpr": self.program(inner), "name": name, "custom": True, "loops": known.loops}
             return Equation(_call, old.invars, old.outvars, params)
         if not old.programs:

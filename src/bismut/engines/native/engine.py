@@ -23,6 +23,7 @@ from bismut.engines.native.neighbours import Facts
 from bismut.engines.native.target import Machine, check, fuses, processor
 from bismut.engines.native.tracing import Programs, trace
 from bismut.engines.native.walk import unknown
+from bismut.errors import BismutError
 from bismut.programs import Refused, closed_over, operations
 
 WIDTHS = {"float64": 16, "float32": 32}  # trajectories side by side: two wide registers, which hide each other's waiting
@@ -60,24 +61,25 @@ class Native:
         return f"one machine loop over bodies, near ones from a cell list ({'; '.join(sorted(lists))})", 1, written.operations
 
     def compile(self, task: Task) -> NativeProgram:
-        written = self._code(task)
-        if not written.text:  # it was compiled before, and since then forgotten by those who keep programs
-            self._last = None
-            written = self._code(task)
+        written = self._code(task, whole=True)
         program = NativeProgram(task, written)
-        self._last = task, written._replace(text="")  # megabytes, which nobody reads again, while many choices of an engine are remembered
+        with self._lock:
+            if self._last is not None and self._last[1] is written:
+                self._last = task, written._replace(text="")  # megabytes, which nobody reads again, while many choices of an engine are remembered
         return program
 
-    def _code(self, task: Task) -> Written:
-        written = self._written(task)
+    def _code(self, task: Task, whole: bool = False) -> Written:
+        written = self._written(task, whole)
         if isinstance(written, str):
             raise Refused(written)
         return written
 
-    def _written(self, task: Task) -> Written | str:
-        """The code of a task, or why there is none. Whoever asks first for the one is likely to ask for the other."""
+    def _written(self, task: Task, whole: bool = False) -> Written | str:
+        """The code of a task, or why there is none. Whoever asks first for the one is likely to ask for the other. If it is wanted `whole`, its text
+        is there: it is written again where it was compiled before, and since then forgotten by those who keep programs."""
         with self._lock:
-            if self._last is None or self._last[0] is not task:
+            last = self._last
+            if last is None or last[0] is not task or (whole and isinstance(last[1], Written) and not last[1].text):
                 written = write(task, self._width or WIDTHS[np.dtype(task.dtype).name], self._longest)
                 if isinstance(written, Written) and len(written.text) > LONG_CODE and not self._patient:
                     written = f"its code would be {len(written.text) / 1e6:.0f} MB long, for which LLVM takes half a minute or more; "
@@ -104,6 +106,10 @@ def write(task: Task, width: int, longest: int | None = None) -> Written | str:
         programs = trace(task)
     except Refused as reason:
         return f"there is no machine code for {reason}"
+    except BismutError:  # it tells the user what to change
+        raise
+    except Exception as problem:  # whatever it is, XLA can be asked instead: where the user's own function fails, it fails there too
+        return f"its program could not be read ({type(problem).__name__}: {problem})"
     length = operations(programs.step.program)
     if longest is not None and length > longest:
         return TooLong(f"its step has {length} operations, more than {longest}")
