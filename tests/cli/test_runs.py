@@ -219,14 +219,17 @@ def test_a_wrong_model_is_explained(bismut, text, wanted):
     assert wanted in found.stderr
 
 
+# Down a quartic hill the state ceases to be finite.
+HILL = """
+import jax.numpy as jnp, bismut as bm
+system = bm.mechanical(bm.Euclidean(1), potential=lambda q: -jnp.sum(q**4))
+start = lambda scheme: scheme.start(jnp.ones(1), velocity=jnp.ones(1))
+step = 0.5
+"""
+
+
 def test_failed_trajectories_end_with_1_and_are_kept(bismut):
-    """Down a quartic hill the state ceases to be finite."""
-    Path("hill.py").write_text(
-        "import jax.numpy as jnp, bismut as bm\n"
-        "system = bm.mechanical(bm.Euclidean(1), potential=lambda q: -jnp.sum(q**4))\n"
-        "start = lambda scheme: scheme.start(jnp.ones(1), velocity=jnp.ones(1))\n"
-        "step = 0.5\n"
-    )
+    Path("hill.py").write_text(HILL)
     found = bismut("run", "hill.py:system", "--steps", 40, "--trajectories", 2, "--out", "a")
     assert found.exit_code == 1
     assert "2 of 2 trajectories failed" in found.stdout
@@ -280,8 +283,24 @@ def test_a_run_without_a_bath_keeps_books(bismut, tmp_path):
     assert found.exit_code == 0, found.stderr
 
 
-def test_a_complete_run_that_is_resumed_answers_as_it_is_asked(bismut):
-    bismut("run", "oscillator", "--steps", "10", "--out", "run")
-    told = json.loads(bismut("resume", "run", "--json").stdout)
-    assert (told["ok"], told["computed"]) == (True, 0)
+@pytest.mark.parametrize(
+    "words",
+    [
+        'oscillator --observe energy,time_average:energy,paths,heat --observe spread={kind="histogram",of="q",range=[-3,3],bins=8}',
+        "oscillator --sweep frequency=1,2 --observe energy,autocorrelation:q --no-final",
+        "hill.py:system",
+    ],
+)
+def test_a_complete_run_that_is_resumed_answers_as_it_did_when_it_ended(bismut, words):
+    """Observed values, certificate, failures and exit code: all but the time it took and what was computed."""
+    Path("hill.py").write_text(HILL)
+    fails = words.startswith("hill")
+    ran = bismut("run", *words.split(), "--steps", "40", "--trajectories", "3", "--out", "run", "--json")
+    again = bismut("resume", "run", "--json")
+    before, after = (json.loads(found.stdout) for found in (ran, again))
+    assert before.pop("computed") > after.pop("computed") == 0
+    assert before.pop("seconds") > after.pop("seconds") == 0
+    assert after == before
+    assert after["ok"] != fails
+    assert again.exit_code == ran.exit_code == fails
     assert "complete" in bismut("resume", "run").stdout

@@ -110,7 +110,7 @@ PROVENANCE = table(
         "blocks": listed(count, 2),
         "taken_up": listed(table()),
         "model": optional(table({"place": optional(text), "sha256": text, "parameters": table()})),
-        "outcome": table({"words": text}, needed=("words",)),
+        "outcome": table({"words": text, "failed": listed(table())}, needed=("words",)),
         "run": table(_RUN, needed=_MADE),
         "bodies": optional(_bodies),
         "labels": table(other=table({"columns": optional(listed(text))})),

@@ -12,12 +12,13 @@ from typing import Any
 import typer
 
 from bismut.cli.group import FAILED, INTERRUPTED, print_json
-from bismut.cli.runs.observed import observed
+from bismut.cli.runs.observed import observed, observed_in
 from bismut.cli.runs.prepare import Prepared
 from bismut.cli.runs.toml import write
 from bismut.ensembles import Request, plan
 from bismut.ensembles.stopping import HEARD, Interrupted
-from bismut.store import KeptRun, Run, asked_of_request, carry_out_kept, claim_run, origin, source_hash
+from bismut.findings import Report
+from bismut.store import KeptRun, Run, StoredRun, asked_of_request, carry_out_kept, claim_run, origin, read_run, source_hash
 from bismut.store.layout import CONFIGURATION, MODEL, PROVENANCE
 from bismut.store.manifest import plain_json
 
@@ -88,6 +89,37 @@ def end(kept: KeptRun, folder: Path, model: str | None = None) -> None:
         raise typer.Exit(FAILED)
 
 
+def tell_stored(stored: StoredRun, as_json: bool) -> None:
+    """What a run that is complete came to, as `tell` and `end` say it when it ends: it is read, and nothing is computed."""
+    found = read_run(stored.folder)
+    outcome = found.made["outcome"]
+    failed = len(outcome.get("failed", ()))
+    if as_json:
+        numbers = observed_in(found.stored.results())
+        print_json(_document(stored.folder, outcome["words"], failed, "", 0.0, 0, found.certificate, numbers))
+    else:
+        print(f"{stored.folder} is {stored}. Nothing is computed; `bismut extend {shlex.quote(str(stored.folder))}` adds steps or trajectories.")
+    if failed:
+        raise typer.Exit(FAILED)
+
+
+def _document(
+    folder: Path | None, outcome: str, failed: int, cause: str, seconds: float, computed: int, certificate: Report | None, numbers: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What --json prints of a run."""
+    return {
+        "folder": folder,
+        "ok": not failed,
+        "outcome": outcome,
+        "failed": failed,
+        "interrupted": cause,
+        "seconds": seconds,
+        "computed": computed,
+        "certificate": None if certificate is None else certificate.verdict.value,
+        "observed": numbers,
+    }
+
+
 def _interrupted(folder: Path, cause: str, model: str | None) -> str:
     why = {"time": "the time is up", "disk": "the disk is full"}.get(cause, "interrupted")
     if not folder.exists():
@@ -99,18 +131,8 @@ def tell(kept: KeptRun, as_json: bool) -> None:
     """What was found, as text or as JSON."""
     result, outcome = kept.result, kept.result.outcome
     if as_json:
-        told: Mapping[str, Any] = {
-            "folder": kept.folder,
-            "ok": outcome.ok,
-            "outcome": str(outcome),
-            "failed": len(outcome.failures),
-            "interrupted": outcome.cause,
-            "seconds": kept.seconds,
-            "computed": kept.computed,
-            "certificate": None if result.certificate is None else result.certificate.verdict.value,
-            "observed": observed(result.observables),
-        }
-        print_json(told)
+        made = kept.folder, str(outcome), len(outcome.failures), outcome.cause
+        print_json(_document(*made, kept.seconds, kept.computed, result.certificate, observed(result.observables)))
         return
     print(result)
     if result.certificate is not None:

@@ -7,9 +7,8 @@ from pathlib import Path
 from shlex import quote
 
 from bismut.cli import began
-from bismut.cli.group import print_json
 from bismut.cli.runs.again import again
-from bismut.cli.runs.carrying import carry_out, command_line
+from bismut.cli.runs.carrying import carry_out, command_line, tell_stored
 from bismut.cli.runs.executors import chosen_executor
 from bismut.errors import BismutError
 from bismut.store import blocks_of, deadline_after, open_run, parts_of, take_up
@@ -40,10 +39,7 @@ def go_on(
     if more and blocks is not None:
         raise BismutError(f"{run} is a part of a run: `bismut merge` the whole run first, then extend it.")
     if not more and stored.state == "complete":
-        if as_json:
-            print_json({"folder": run, "ok": True, "outcome": str(stored), "interrupted": "", "seconds": 0.0, "computed": 0})
-            return
-        print(f"{run} is {stored}. Nothing is computed; `bismut extend {quote(str(run))}` adds steps or trajectories.")
+        tell_stored(stored, as_json)
         return
     found = again(stored, model, force, more)
     with chosen_executor(workers, cluster, insecure) as executor:

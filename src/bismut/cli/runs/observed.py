@@ -7,25 +7,40 @@ A number that is not one is null. An array of more than a thousand numbers is le
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from bismut.store import Group
 
 _MOST = 1000
 
 
 def observed(reports: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The numbers of every report."""
-    return {name: _report(report) for name, report in reports.items()}
+    return {name: _numbers(report.variables, report.coordinates) for name, report in reports.items()}
 
 
-def _report(report: Any) -> dict[str, Any]:
+def observed_in(results: Group) -> dict[str, dict[str, Any]]:
+    """The same of stored results."""
+    return {name: _stored(member) for name, member in results.members.items() if name not in ("final", "outcome") and isinstance(member, Group)}
+
+
+def _stored(report: Group) -> dict[str, Any]:
+    arrays = {name: (tuple(array.axes), array) for name, array in report.members.items() if not isinstance(array, Group)}
+    used = {axis for name, (axes, _) in arrays.items() if axes != (name,) for axis in axes}
+    coordinates = {name: np.asarray(array) for name, (axes, array) in arrays.items() if axes == (name,) and name in used}
+    return _numbers({name: part for name, part in arrays.items() if name not in coordinates}, coordinates)
+
+
+def _numbers(variables: Mapping[str, Any], coordinates: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for kind, (axes, values) in report.variables.items():
+    for kind, (axes, values) in variables.items():
         array = np.asarray(values)
         last = array.take(-1, axes.index("time")) if "time" in axes else array
         found[kind] = _plain(last) if last.size <= _MOST else {"shape": list(last.shape)}
-    for axis, values in report.coordinates.items():
+    for axis, values in coordinates.items():
         if axis not in found and np.size(values) <= _MOST:
             found[axis] = _plain(np.asarray(values)[-1] if axis == "time" else np.asarray(values))
     return found
