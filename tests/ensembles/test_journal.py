@@ -9,6 +9,7 @@ import pytest
 
 import bismut as bm
 from bismut.ensembles import block, carry_out, request
+from bismut.ensembles.expected import Expected
 from bismut.ensembles.journal import Memory
 from bismut.ensembles.kept import block_arrays, block_result, checkpoint, checkpoint_arrays
 from bismut.errors import BlockError, WriteError
@@ -84,7 +85,7 @@ class Failing(Memory):
 
     def commit(self, variant, block, result):
         arrays = self._write(block_arrays(self.asked, result))
-        super().commit(variant, block, block_result(self.asked, variant, block, arrays))
+        super().commit(variant, block, block_result(Expected(self.asked), variant, block, arrays))
 
     def checkpoint(self, variant, block, reached):
         super().checkpoint(variant, block, checkpoint(self._write(checkpoint_arrays(reached))))

@@ -1,5 +1,7 @@
 """Whatever a folder says, what comes of it is a result or an error of ours: in bounded time and memory, and nothing of it commands a terminal."""
 
+import copy
+import functools
 import os
 import random
 import shutil
@@ -12,8 +14,12 @@ from typer.testing import CliRunner
 import bismut as bm
 from bismut.cli.main import app
 from bismut.documents import DEPTH, check, table
+from bismut.ensembles import request
+from bismut.ensembles.expected import Expected
+from bismut.ensembles.kept import block_result
 from bismut.errors import BismutError, StoreError
 from bismut.store import open_run, verify_data
+from bismut.store.packing import pack, unpack
 from bismut.wording import printable
 from tests.store import forging, writers
 
@@ -124,6 +130,83 @@ def test_an_entry_of_the_manifest_is_what_bismut_writes_or_refused(tmp_path, rig
     with pytest.raises(StoreError, match="manifest") as refused:
         open_run(tmp_path / "run")
     assert said in str(refused.value) or "record" in str(change)
+
+
+SHAPES = {
+    "another axis": lambda array: array[None],
+    "a last axis": lambda array: array[..., None],
+    "one number": lambda array: np.asarray(array.sum()),
+    "twice": lambda array: np.concatenate([np.atleast_1d(array)] * 2),
+    "complex": lambda array: array.astype(complex),
+}
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """A run that every observer watched, and the way to ask for it again."""
+    first = lambda state: state.q[0]
+    observe = {
+        "energy": bm.energy,
+        "mean": bm.time_average(first),
+        "kept": bm.paths([0, 4]),
+        "lags": bm.autocorrelation(first, lags=3),
+        "counts": bm.histogram(first, range=(-3, 3), bins=8),
+        "ranks": bm.quantiles(first),
+        "ends": bm.extremes(first),
+        "passage": bm.first_passage(lambda state: state.q[0] - 1.1),
+        "rows": bm.values(first),
+        "section": bm.section(first, at=first),
+        "squares": bm.mean_squared_displacement(lags=3),
+        "own": bm.Observer(lambda state: state.q, lambda memory, state: memory + state.q, lambda memory: memory),
+    }
+    folder, run = tmp_path_factory.mktemp("watched") / "run", {**RUN, "observe": observe, "steps": 6}
+    bm.simulate(SCHEME, START, store=folder, **run)
+    return folder, run
+
+
+def arrays_in(tree, names=()):
+    return [place for name, part in tree.items() for place in (arrays_in(part, (*names, name)) if isinstance(part, dict) else [(*names, name)])]
+
+
+def changed_in(arrays, names, change):
+    """The arrays of a block with one of them changed; None if it stays what it is."""
+    *above, last = names
+    node = functools.reduce(dict.__getitem__, above, arrays)
+    before, node[last] = node[last], change(node[last])
+    return None if (node[last].shape, node[last].dtype) == (before.shape, before.dtype) else arrays
+
+
+@pytest.mark.parametrize("part", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_summary_of_other_shapes_is_never_merged(watched, part):
+    """Of every observer each array in turn has another shape or type: it would be broadcast, and give other numbers."""
+    folder, run = watched
+    asked = request(SCHEME, START, **{name: value for name, value in run.items() if name != "progress"})
+    expected, data = Expected(asked), (folder / "blocks" / "0-0.zip").read_bytes()
+    right = unpack(data, "right")
+    block_result(expected, 0, 0, right)
+    one = lambda names: names[0] == "summaries" and (names[1] != "ranks" or names[4] == "0")  # of sketches, which are alike
+    places = [names for names in arrays_in(right) if one(names)]
+    assert {names[1] for names in places} == set(run["observe"])
+    cases = [(names, words) for names in places for words in SHAPES]
+    for names, words in [case for number, case in enumerate(cases) if (number + number // 5) % part == 0]:  # each array, and each change, in turn
+        arrays = changed_in(copy.deepcopy(right), names, SHAPES[words])
+        if arrays is None or (names[1], words) == ("ranks", "twice"):  # as many values as there happen to be
+            continue
+        with pytest.raises(StoreError, match=f"{names[1]}.*other shapes or types"):
+            block_result(expected, 0, 0, arrays)
+
+
+def test_a_forged_axis_is_refused_where_the_run_is_asked_for_again(tmp_path, watched):
+    folder, run = watched
+    shutil.copytree(folder, tmp_path / "run")
+    entries = forging.entries_of(tmp_path / "run")
+    for place in ("blocks/0-0.zip", "blocks/0-1.zip"):
+        arrays = unpack((folder / place).read_bytes(), place)
+        changed_in(arrays, ("summaries", "energy", "mean"), SHAPES["a last axis"])
+        forging.replace(tmp_path / "run", entries, place, "", pack(arrays))
+    forging.sign(tmp_path / "run", entries)
+    with pytest.raises(StoreError, match="does not fit this run"):
+        bm.simulate(SCHEME, START, store=tmp_path / "run", **run)
 
 
 def test_documents_are_bounded():

@@ -17,6 +17,7 @@ from bismut.documents import anything, parsed, table
 from bismut.ensembles import written
 from bismut.ensembles.block import BlockResult, states_at
 from bismut.ensembles.checkpoint import Checkpoint, columns, failures
+from bismut.ensembles.expected import Expected
 from bismut.ensembles.request import Request
 from bismut.errors import StoreError
 
@@ -38,17 +39,21 @@ def block_arrays(request: Request, result: BlockResult) -> Arrays:
     return arrays | {"form": np.asarray(json.dumps(form))}
 
 
-def block_result(request: Request, variant: int, block: int, arrays: Mapping[str, Any]) -> BlockResult:
-    """The block that was stored so."""
+def block_result(expected: Expected, variant: int, block: int, arrays: Mapping[str, Any]) -> BlockResult:
+    """The block that was stored so, if it has the arrays that are expected of it."""
+    request = expected.request
     form = _form(arrays)
     if not isinstance(arrays.get("summaries"), Mapping):
         raise StoreError("A stored block has no summaries.")
     summaries = tuple(_summary(name, watcher, arrays, form) for name, watcher in request.watchers)
+    steps, trajectories = (int(_scalar(arrays, "counts", name, "i")) for name in ("steps", "trajectories"))
+    if (steps, trajectories) != (request.steps, len(request.numbers(block))):
+        raise StoreError(f"Block {block} of variant {variant} has {trajectories} trajectories of {steps} steps, which are not those of this run.")
+    expected.check(variant, block, steps, summaries)
     end = checkpoint(arrays["end"]) if isinstance(arrays.get("end"), Mapping) else None
     final = written.read(arrays.get("final"), form.get("final"), written.classes(()))
     if end is not None and request.keep_final:
         final = states_at(request, variant, block, end)
-    steps, trajectories = (int(_scalar(arrays, "counts", name, "i")) for name in ("steps", "trajectories"))
     return BlockResult(summaries, final, tuple(failures(arrays.get("failures"))), steps, trajectories, end)
 
 

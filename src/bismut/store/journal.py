@@ -8,6 +8,7 @@ from typing import Any
 
 from bismut.ensembles import Request
 from bismut.ensembles.block import BlockResult, Checkpoint
+from bismut.ensembles.expected import Expected
 from bismut.ensembles.kept import block_arrays, block_result, checkpoint, checkpoint_arrays
 from bismut.errors import StoreError, WriteError
 from bismut.store.reading import StoredRun
@@ -24,6 +25,7 @@ class RunJournal:
     def __init__(self, request: Request, run: Run | StoredRun):
         self.request, self._run = request, run if isinstance(run, Run) else None
         self._stored = run.stored if isinstance(run, Run) else run
+        self._expected = Expected(request)
         self.problem: WriteError | None = None
         self.computed = 0
         self._records, self._checkpoints = self._stored.blocks, self._stored.checkpoints
@@ -45,7 +47,7 @@ class RunJournal:
         if (variant, block) not in self._places:
             return None
         stored = self._stored if self._run is None or self._begun_with(variant, block) else self._run.stored
-        return block_result(self.request, variant, block, stored.block(variant, block))
+        return block_result(self._expected, variant, block, stored.block(variant, block))
 
     def _begun_with(self, variant: int, block: int) -> bool:
         """Whether a block was there when the journal was opened, as it is now."""
@@ -56,7 +58,7 @@ class RunJournal:
         if place in self._checkpoints and self._fits(place, self._checkpoints[place]):
             return checkpoint(self._stored.checkpoint(variant, block))
         record = self._records.get(place, {})
-        if record.get("goes_on") and self._fits(place, record) and record["steps"] < self.request.steps:
+        if record.get("goes_on") and self._fits(place, record) and record.get("steps", self.request.steps) < self.request.steps:
             return checkpoint(self._stored.block(variant, block)["end"])
         return None
 

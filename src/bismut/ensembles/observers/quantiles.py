@@ -13,7 +13,7 @@ import numpy as np
 from bismut.arguments import checked
 from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.report import Report, component_axes, short
-from bismut.ensembles.observers.sketch import K, Plain, Sketch, quantile
+from bismut.ensembles.observers.sketch import K, Plain, Sketch, fits, quantile
 
 _GROUPS = 16  # of trajectories, by their numbers
 
@@ -60,6 +60,13 @@ class Quantiles(Measuring):
 
     def close(self, tally, memory, ended):
         return self.freeze(tally)
+
+    def fits(self, expected, found):
+        """As many sketches; how many values each of them holds depends on the values."""
+        groups = lambda summary: [len(sketches) if isinstance(sketches, list) else -1 for sketches in summary.each]
+        if type(found) is not Sketches or not isinstance(found.each, list) or type(found.wrong) is not int:
+            return False
+        return (found.shape, groups(found)) == (expected.shape, groups(expected)) and all(fits(one) for sketches in found.each for one in sketches)
 
     def merge(self, a, b):
         each = [[_both(x, y) for x, y in zip(mine, other, strict=True)] for mine, other in zip(a.each, b.each, strict=True)]

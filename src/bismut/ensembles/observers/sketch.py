@@ -8,7 +8,7 @@ L = log₂(N/4K) the number of levels (0.3 % for 10¹² values, and a tenth of t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,14 @@ class Plain(NamedTuple):
     turns: int
     low: float
     high: float
+
+
+def fits(plain: Any) -> bool:
+    """Whether something stored is a sketch: rows of real numbers, how often the turn changed, and the range."""
+    if type(plain) is not Plain or not isinstance(plain.levels, tuple):
+        return False
+    rows = all(isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind == "f" for part in (plain.waiting, *plain.levels))
+    return rows and type(plain.turns) is int and type(plain.low) is float and type(plain.high) is float
 
 
 class Sketch:

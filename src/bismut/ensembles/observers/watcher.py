@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import numpy as np
 
 from bismut.arguments import TABLE
@@ -137,6 +138,12 @@ class Watcher(eqx.Module):
 
     def thaw(self, frozen: Any) -> Any:
         return frozen
+
+    def fits(self, expected: Any, found: Any) -> bool:
+        """Whether a stored summary has the arrays of an expected one. Whole numbers may be real: NaN stands for trajectories that failed."""
+        (want, form), (have, shape) = jax.tree.flatten(expected), jax.tree.flatten(found)
+        like = lambda a, b: a.shape == b.shape and (a.dtype.kind == b.dtype.kind or (a.dtype.kind in "iu" and b.dtype.kind == "f"))
+        return form == shape and all(like(np.asarray(a), np.asarray(b)) for a, b in zip(want, have, strict=True))
 
     # On the host, for the run.
 
