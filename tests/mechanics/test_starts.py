@@ -142,3 +142,36 @@ def test_a_bath_is_that_of_the_masses_of_its_time():
     run = bm.simulate(scheme, scheme.start(np.zeros(1), momentum=np.zeros(1)), step=1e-3, steps=2, trajectories=n, seed=4, t0=T)
     variance = kT * (1 + T)
     assert abs(np.var(np.asarray(run.final.p)) - variance) < 4.4 * variance * np.sqrt(2 / n)
+
+
+def test_a_start_keeps_its_velocity_under_transformations():
+    """p = v + 10 t0 = 51 for v = 1, whether the start is a constant of the program, its argument or one of a mapped batch; a changed p is given."""
+    scheme = dragged()
+    end = lambda start: bm.average(lambda state: state.p[0], scheme, start, step=0.1, steps=1, t0=T)
+    start = scheme.start(np.ones(1), velocity=np.ones(1))
+    several = jax.tree.map(lambda *leaves: jnp.stack(leaves), start, scheme.start(np.ones(1), velocity=2 * np.ones(1)))
+    changed = eqx.tree_at(lambda s: s.p, start, 3.0 * start.p)
+    assert [float(f(start)) for f in (end, jax.jit(end))] == pytest.approx([51.0, 51.0], rel=1e-14)
+    assert jax.vmap(end)(several).tolist() == pytest.approx([51.0, 52.0], rel=1e-14)
+    assert [float(f(changed)) for f in (end, jax.jit(end))] == pytest.approx([3.0, 3.0], rel=1e-14)
+    assert float(jax.jit(end)(start.state)) == pytest.approx(1.0, rel=1e-14)
+    slopes = jax.grad(end)(start)
+    assert (float(slopes.p[0]), float(slopes.velocity[0])) == pytest.approx((1.0, 1.0))
+
+
+def massive(m: float) -> bm.Action:
+    return bm.VariationalEuler(bm.System(bm.Euclidean(1), lambda q, v: 0.5 * m * v @ v))
+
+
+def test_a_start_of_another_scheme_gets_the_masses_of_the_one_that_runs():
+    """kT stays 1 as masses grow from 1 to 25, and a velocity stays 1 as they grow to 3: whoever runs, a start is what its own scheme makes of it."""
+    run = {"step": 0.01, "steps": 1, "seed": 3}
+    for light, heavier in ((massive(1.0), massive(25.0)), (heavy(), bm.VariationalEuler(heavy().system.with_parameters({"m": 3.0})))):
+        for motion in ({"temperature": 1.0}, {"velocity": np.ones(1)}):
+            theirs, own = (scheme.start(np.ones(1), **motion) for scheme in (light, heavier))
+            if type(theirs) is bm.State:
+                continue  # a momentum, of which nobody knows what it was made from
+            many = lambda start, scheme=heavier: bm.simulate(scheme, start, trajectories=20, **run).final.p
+            np.testing.assert_array_equal(many(theirs), many(own))
+            mean = lambda start, scheme=heavier: bm.average(lambda s: s.p[0], scheme, start, **run)
+            assert float(mean(theirs)) == float(mean(own)) == pytest.approx(float(jax.jit(mean)(theirs)), rel=1e-12)

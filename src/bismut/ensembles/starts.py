@@ -20,7 +20,7 @@ from bismut.engines.choice import native_program
 from bismut.engines.engine import Course, Program, Task
 from bismut.ensembles.checks import check_start
 from bismut.errors import DomainError
-from bismut.mechanics import Maxwell, Scheme, Start, State, start_on
+from bismut.mechanics import Maxwell, Scheme, Start, State, start_on, time_of
 from bismut.noise import Index, Path, counter, words
 from bismut.spaces import Point
 from bismut.tracing import nothing_traced, traced
@@ -33,16 +33,38 @@ Starting = Callable[[Any, Any], State]
 
 
 def start_at(scheme: Scheme, start: Any, t0: Any) -> tuple[State | Maxwell, tuple[int, ...]]:
-    """The start of a run that begins at t0, checked, and its batch axis, if it has one. One that names no time is made for t0."""
+    """The start of a run that begins at t0, checked, and its batch axis, if it has one. One that names no time is made for t0, and one that another
+    scheme made gets the momenta of this one: the velocity or the temperature stays."""
     if isinstance(start, Start | Maxwell):
         own = start.t
-        elsewhen = traced(own, t0) or not np.isclose(t0, 0.0 if own is None else own, rtol=1e-9, atol=1e-12)
-        if elsewhen and scheme.system.time_dependent and own is None:
-            start = start_on(scheme, start, t0)
-        elif elsewhen and scheme.system.time_dependent and not traced(own, t0):
+        elsewhen = scheme.system.time_dependent and (traced(own, t0) or not np.isclose(t0, 0.0 if own is None else own, rtol=1e-9, atol=1e-12))
+        if elsewhen and own is not None and not traced(own, t0):
             raise DomainError(f"The start was made for t = {own:g}, but the run begins at t0 = {t0:g}. Give t0={own:g}, or the start another t.")
+        if (elsewhen and own is None) or not _made_by(scheme, start):
+            start = start_on(scheme, start, t0)
     batch = check_start(scheme, start, t0)
     return start.state, batch
+
+
+def _made_by(scheme: Scheme, start: Start | Maxwell) -> bool:
+    """Whether the momenta of a start are those of this scheme's system at the time of the start, to rounding."""
+    if isinstance(start, Maxwell):
+        return _equal(start.system, scheme.system)
+    if start.velocity is None or traced(start, scheme):
+        return start.velocity is None
+    again = start_on(scheme, start, time_of(start))
+    eps = float(np.finfo(scheme.system.dtype).eps)
+    pairs = list(zip(jax.tree.leaves(again.p), jax.tree.leaves(start.p), strict=True))
+    largest = max((float(np.max(np.abs(x), initial=0.0)) for x, _ in pairs), default=0.0)
+    return all(np.allclose(x, y, rtol=0.0, atol=1e3 * eps * largest) for x, y in pairs)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two systems are the same functions with the same numbers."""
+    if a is b or traced(a, b):
+        return a is b
+    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=False)
+    return key(a) == key(b) and all(np.array_equal(x, y) for x, y in pairs)
 
 
 def starting(start: State | Maxwell, path: Path, batch: tuple[int, ...], t0: Any, native: bool = True) -> Starting:

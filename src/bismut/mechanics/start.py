@@ -9,6 +9,7 @@ temperature, time, projection), so a value of a sweep, a run that begins at anot
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -38,7 +39,7 @@ class Start(State):
     """A state of a system with parameters or a clock, and what it was made from. `start.state` is the state alone, as steps return it.
 
     velocity  that p was made from; None if p itself was given
-    made      the p that came of it: where p is another one now, it counts as given
+    made      the p that came of it: where p is another one now, it counts as given, also under jit, vmap and grad
     t         the time of the start; None for that of the run
     project   whether it was moved onto the constraints
     """
@@ -50,10 +51,16 @@ class Start(State):
 
     @property
     def motion(self) -> dict[str, Any]:
-        """How it moves, as `scheme.start` takes it."""
-        if self.velocity is None or not _same(self.p, self.made):
+        """How it moves, as `scheme.start` takes it. A velocity under a transformation, where nobody can say yet whether p was changed."""
+        if self.velocity is None or not (self.undecided or _same(self.p, self.made)):
             return {"momentum": self.p}
         return {"velocity": self.velocity}
+
+    @property
+    def undecided(self) -> bool:
+        """Whether only the numbers can tell if p is the one that came of the velocity, and they are not known: JAX traces them apart."""
+        pairs = zip(jax.tree.leaves(self.p), jax.tree.leaves(self.made), strict=True)
+        return self.velocity is not None and any(x is not y and traced(x, y) for x, y in pairs)
 
     def __repr__(self) -> str:
         return repr(self.state)
@@ -156,7 +163,10 @@ def start_on(scheme: Scheme, start: State | Maxwell, t: Any, ledger: bool | None
     keeps = bool(start.ledger) if isinstance(start, Maxwell) else before is not None
     keeps = keeps if ledger is None else ledger
     if isinstance(start, Start | Maxwell):
-        made = scheme.start(start.q, t=t if start.t is None else start.t, project=start.project, ledger=keeps, **start.motion)
+        again = partial(scheme.start, start.q, t=t if start.t is None else start.t, project=start.project, ledger=keeps)
+        made = again(**start.motion)
+        if isinstance(start, Start) and start.undecided:
+            made = _decided(start, made, again(momentum=start.p))
     else:
         batch = scheme.space.check_velocity(start.p, "start.p")
         made = State(start.q, start.p, blank_ledger(scheme.system.dtype, batch) if keeps else None)
@@ -184,9 +194,22 @@ def mass_root(system: System, q: Point, z: Velocity, t: Any) -> Velocity:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two trees hold the same numbers; where they are traced, whether they are the same tracers."""
+    """Whether two trees hold the same numbers."""
     pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    return all(x is y or (not traced(x, y) and np.array_equal(x, y)) for x, y in pairs)
+    return all(x is y or np.array_equal(x, y) for x, y in pairs)
+
+
+def _decided(start: Start, moving: Any, given: Any) -> State:
+    """The state of the velocity, or that of the momentum if p was changed: chosen where the numbers are known, in the program.
+
+    p − made is zero in the first one, and there for its derivative: the end of a run follows a change of p as well as one of the velocity.
+    """
+    same = jnp.all(jnp.array([jnp.all(x == y) for x, y in zip(jax.tree.leaves(start.p), jax.tree.leaves(start.made), strict=True)]))
+
+    def choose(along, momentum, p, made):
+        return jnp.where(same, along + jnp.asarray(p - made, along.dtype), momentum)
+
+    return State(moving.q, jax.tree.map(choose, moving.p, given.p, start.p, start.made), moving.ledger)
 
 
 def _legendre(system: System, q: Point, v: Velocity, batch: tuple[int, ...], t: Any) -> Velocity:
