@@ -19,6 +19,7 @@ def info(
     bismut info output/heavy-top
     """
     from bismut.cli.runs.toml import parsed
+    from bismut.ensembles.result import said
     from bismut.store import open_run, parts_of, read_run
     from bismut.store.manifest import MANIFEST
 
@@ -47,7 +48,7 @@ def info(
         return
     made, how = found.made, found.made["run"]
     print(f"{how['scheme']} on {how['space']}: {how['trajectories']} trajectories, {how['steps']} steps of {how['step']:g}, seed {how['seed']}")
-    print("\n".join(filter(None, (made["outcome"]["words"], how.get("note")))))
+    print("\n".join([made["outcome"]["words"], *said(how)]))
     if found.stored.state != "complete":
         print(f"not complete: {found.stored}\n{_unfinished(run)}")
     after = f", after {made['seconds']:g} s" if "seconds" in made else ""

@@ -19,7 +19,7 @@ import numpy as np
 from bismut.engines.engine import Batch
 from bismut.ensembles.checkpoint import Checkpoint, frozen, thawed
 from bismut.ensembles.desk import Desk
-from bismut.ensembles.failing import residuals
+from bismut.ensembles.failing import beyond_walls, residuals
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Ended
 from bismut.ensembles.outcome import Failure
@@ -32,8 +32,8 @@ CADENCE = 30.0  # seconds of work between two checkpoints of a block
 
 
 class BlockResult(NamedTuple):
-    """What a block came to: a summary per watcher, the last states, who failed, how many steps were watched, and by how many trajectories; and where
-    it would go on, if that was asked for."""
+    """What a block came to: a summary per watcher, the last states, who failed, how many steps were watched, and by how many trajectories; where
+    it would go on, if that was asked for; and how many ended where the energy is infinite."""
 
     summaries: tuple
     final: State | None
@@ -41,6 +41,7 @@ class BlockResult(NamedTuple):
     steps: int
     trajectories: int
     end: Checkpoint | None = None
+    beyond: int = 0
 
 
 class Control:
@@ -209,9 +210,12 @@ class _Walk:
             desk.clear()
             memory = self.program.memory(batch, i) if jax.tree.leaves(request.chosen.memory[i]) else ()
             summaries.append(watcher.close(desk.tally, memory, ended))
-        final = self.program.states(batch) if request.keep_final else None
+        scheme, final, beyond = self.setting.scheme, self.program.states(batch) if request.keep_final else None, 0
+        if scheme.system.names_infinity:
+            states = self.program.states(batch) if final is None else final
+            beyond = beyond_walls(scheme, states, failed == _NEVER, self.course.time(self.first + done))
         failures = tuple(sorted(self.failures, key=lambda failure: failure.trajectory))
-        return BlockResult(tuple(summaries), final, failures, done, len(self.trajectories), end)
+        return BlockResult(tuple(summaries), final, failures, done, len(self.trajectories), end, beyond)
 
 
 _NEVER = np.int64(2**62)

@@ -15,7 +15,7 @@ from bismut.noise import Path, counter
 from bismut.showing import brief
 
 _TOGETHER = 32  # failures looked into by one call
-_LOOKED_AT = 4096  # last states whose energies are asked for, where they may be infinite
+_LOOKED_AT = 4096  # last states whose energies are asked for by one call, where they may be infinite
 
 
 def residuals(program: Program, course: Course, numbers: Any, setting: Setting, before: Batch, which: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -41,24 +41,30 @@ def residuals(program: Program, course: Course, numbers: Any, setting: Setting, 
     return found
 
 
-def beyond_walls(scheme: Scheme, final: State | None, t: float) -> str:
-    """How many trajectories ended where the energy is infinite although their states are not, in words; asked only where L holds an infinity."""
-    system = scheme.system
-    if final is None or not system.names_infinity:
-        return ""
-    some = jax.tree.map(lambda leaf: np.asarray(leaf)[:_LOOKED_AT], State(final.q, final.p))
-    count = len(jax.tree.leaves(some.p)[0])
-    there = np.ones(count, bool)
+def beyond_walls(scheme: Scheme, states: State, finished: np.ndarray, t: float) -> int:
+    """How many of the finished trajectories are where the energy is infinite although their states are not."""
+    some, count, there = State(states.q, states.p), len(finished), finished.copy()
     for leaf in jax.tree.leaves(some):
-        there &= np.isfinite(leaf.reshape(count, -1)).all(1)
-    energy = np.asarray(evaluate(jax.vmap(lambda state: system.energy(state, t)), some))
-    beyond = int((there & ~np.isfinite(energy)).sum())
-    if not beyond:
-        return ""
+        there &= np.isfinite(np.asarray(leaf).reshape(count, -1)).all(1)
+    beyond, together = 0, min(count, _LOOKED_AT)
+    for first in range(0, count, _LOOKED_AT):
+        part = np.minimum(np.arange(first, first + together), count - 1)
+        energies = _energies(scheme, jax.tree.map(lambda leaf, part=part: np.asarray(leaf)[part], some), np.asarray(t, scheme.system.dtype))
+        beyond += int((there[part] & ~np.isfinite(np.asarray(energies)))[: count - first].sum())
+    return beyond
+
+
+def told_beyond(beyond: int, count: int) -> str:
+    """How many trajectories ended beyond a wall, in words."""
     return (
         f"the energy is infinite at the end of {beyond} of {count} trajectories: a wall where U jumps exerts no force that a step could see, so they "
         "went through it. Give U a slope there, such as a soft repulsion"
     )
+
+
+@compiled
+def _energies(scheme: Scheme, states: State, t):
+    return jax.vmap(lambda state: scheme.system.energy(state, t))(states)
 
 
 def not_finite_at(scheme: Scheme, state: State, t: float) -> str:

@@ -32,6 +32,7 @@ class Variant:
         self.finals: list[State] = []
         self.failures: list[Failure] = []
         self.run = 0
+        self.beyond = 0  # trajectories that ended where the energy is infinite
         self.look = MINIMUM  # trajectories at which errors are looked at next
         self.enough = False
 
@@ -127,6 +128,7 @@ def take(request: Request, variant: Variant, result: BlockResult) -> None:
     """A block merged into the whole."""
     variant.totals = merged(request, variant.totals, result.summaries)
     variant.run += result.trajectories
+    variant.beyond += result.beyond
     variant.failures += result.failures
     if result.final is not None:
         variant.finals.append(result.final)

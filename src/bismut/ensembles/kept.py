@@ -32,6 +32,8 @@ def block_arrays(request: Request, result: BlockResult) -> Arrays:
     arrays: Arrays = {"summaries": {name: arrays for name, (arrays, _) in summaries.items() if arrays is not None}}
     arrays["failures"] = columns(result.failures)
     arrays["counts"] = {"steps": np.asarray(result.steps), "trajectories": np.asarray(result.trajectories)}
+    if result.beyond:
+        arrays["counts"]["beyond"] = np.asarray(result.beyond)
     if final is not None:
         arrays["final"] = final
     if result.end is not None:
@@ -54,7 +56,8 @@ def block_result(expected: Expected, variant: int, block: int, arrays: Mapping[s
     final = written.read(arrays.get("final"), form.get("final"), written.classes(()))
     if end is not None and request.keep_final:
         final = states_at(request, variant, block, end)
-    return BlockResult(summaries, final, tuple(failures(arrays.get("failures"))), steps, trajectories, end)
+    beyond = int(_scalar(arrays, "counts", "beyond", "i")) if "beyond" in arrays["counts"] else 0
+    return BlockResult(summaries, final, tuple(failures(arrays.get("failures"))), steps, trajectories, end, beyond)
 
 
 def _summary(name: str, watcher: Any, arrays: Mapping[str, Any], form: Mapping[str, Any]) -> Any:

@@ -41,7 +41,8 @@ def merge(*results: Result) -> Result:
     request = replace(first, trajectories=total)
     totals = [reduce(lambda a, b: merged(first, a, b), each) for each in zip(*(part.totals for part in parts), strict=True)]
     failures = tuple(failure for part in parts for failure in part.outcome.failures)
-    return assembled(request, totals, [total] * len(totals), first.steps, _final(parts), Outcome(total * len(totals), failures))
+    outcome = Outcome(total * len(totals), failures, beyond=sum(part.outcome.beyond for part in parts))
+    return assembled(request, totals, [total] * len(totals), first.steps, _final(parts), outcome)
 
 
 def _check_follows(before: Result, after: Result) -> None:

@@ -54,7 +54,8 @@ def merge(a: Moments, b: Moments) -> Moments:
     """The moments of both streams together."""
     n = a.n + b.n
     share = b.n / np.maximum(n, 1)
-    shift = b.mean - a.mean
+    with np.errstate(invalid="ignore"):  # two infinite means
+        shift = np.where(a.mean == b.mean, 0.0, b.mean - a.mean)
     return Moments(n, a.mean + shift * share, a.second + b.second + shift**2 * a.n * share, np.minimum(a.low, b.low), np.maximum(a.high, b.high))
 
 

@@ -35,6 +35,7 @@ class Outcome:
     partial       whether it ended before any trajectory was complete
     cause         what interrupted it: SIGINT, SIGTERM, ..., or "time" for a limit
     advice        what to do about failures
+    beyond        trajectories that ended where the energy is infinite although their states are not: they went through a wall
     """
 
     trajectories: int
@@ -44,6 +45,7 @@ class Outcome:
     partial: bool = False
     cause: str = ""
     advice: str = "A smaller step usually helps; so do bounded increments, path=Wiener(seed, bounded=True), when noise is large."
+    beyond: int = 0
 
     def __repr__(self):
         return f"Outcome({str(self).partition(chr(10))[0].rstrip(':')})"

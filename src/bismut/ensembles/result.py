@@ -64,6 +64,11 @@ class Provenance:
     remarks: tuple[str, ...] = ()
 
 
+def said(provenance: Mapping[str, Any]) -> list[str]:
+    """What a header says of a run beside how it ended: how it was computed, and what runs otherwise than it may be meant; a line each."""
+    return [*filter(None, [provenance.get("note")]), *(f"note: {remark}" for remark in provenance.get("remarks") or ())]
+
+
 def as_data(tree: Any) -> Any:
     """A tree of arrays as numbers, lists and dictionaries, which JSON can hold; other containers as a list of their arrays."""
     if isinstance(tree, Mapping):
@@ -134,15 +139,18 @@ class Result:
         return [*super().__dir__(), *self.observables]
 
     def __repr__(self):
-        note = [f"  {self.provenance.note}"] if self.provenance.note else []
-        remarks = [f"  note: {remark}" for remark in self.provenance.remarks]
-        return "\n".join([f"{self._how()}; {self.outcome}", *note, *remarks, *(f"  {report!r}" for report in self.observables.values())])
+        return "\n".join(
+            [
+                f"{self._how()}; {self.outcome}",
+                *(f"  {line}" for line in said(vars(self.provenance))),
+                *(f"  {report!r}" for report in self.observables.values()),
+            ]
+        )
 
     def _repr_html_(self) -> str:
         told = lambda report: " ".join(filter(None, (report.words, str(report.population or ""))))
         rows = [(name, told(report), ", ".join(report.variables)) for name, report in self.observables.items()]
-        note = f"; {self.provenance.note}" if self.provenance.note else ""
-        return table(f"{self._how()}; {self.outcome}{note}", rows, ("observed", "found", "arrays"))
+        return table("; ".join([self._how(), str(self.outcome), *said(vars(self.provenance))]), rows, ("observed", "found", "arrays"))
 
     def _how(self) -> str:
         p, run, steps = self.provenance, self.trajectories_run, self.steps_run

@@ -5,7 +5,6 @@ The executor decides who runs a block and where; it knows nothing of mechanics, 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -20,7 +19,7 @@ import numpy as np
 from bismut.ensembles import working
 from bismut.ensembles.block import BlockResult
 from bismut.ensembles.events import Blocks
-from bismut.ensembles.failing import beyond_walls, not_finite_at
+from bismut.ensembles.failing import not_finite_at, told_beyond
 from bismut.ensembles.inorder import InOrder, Variant, take
 from bismut.ensembles.journal import Job, Journal
 from bismut.ensembles.observers.records import Records, record_steps
@@ -33,7 +32,7 @@ from bismut.ensembles.result import Provenance, Result, as_data
 from bismut.ensembles.starts import one_start
 from bismut.ensembles.stopping import Interrupted, Stop
 from bismut.ensembles.working import Kept, Note, Work
-from bismut.errors import BismutWarning, BlockError, SimulationError
+from bismut.errors import BlockError, SimulationError
 from bismut.executors import Executor, Failed, Line, Threads
 from bismut.mechanics import State
 from bismut.noise import Wiener
@@ -152,7 +151,7 @@ def _result(request: Request, found: list[Variant], part: Part | None, stop: Sto
     failures = [failure._replace(at=at) for variant, at in zip(found, swept_values(request), strict=True) for failure in variant.failures]
     cause = stop.cause if interrupted else ""
     outcome = Outcome(sum(variant.run for variant in found), (*request.lost, *failures), stopped, interrupted, partial, cause)
-    outcome = replace(outcome, advice=_at_the_start(request, found) or outcome.advice)
+    outcome = replace(outcome, advice=_at_the_start(request, found) or outcome.advice, beyond=sum(variant.beyond for variant in found))
     totals = [variant.totals for variant in found]
     return assembled(request, totals, [variant.run for variant in found], steps, _final(request, found), outcome)
 
@@ -184,10 +183,15 @@ def assembled(request: Request, totals: list, run: list[int], steps: int, final:
         assert report is not None, "something was complete"
         reports[name] = report.over(population)
     provenance = _provenance(request, run, steps)
-    if alone and (wall := beyond_walls(request.scheme, final, float(request.begins + request.step * steps))):
-        warnings.warn(wall, BismutWarning, stacklevel=2)
-        provenance = replace(provenance, remarks=(*provenance.remarks, wall))
+    remarks = [told_beyond(outcome.beyond, outcome.trajectories)] if outcome.beyond else []
+    remarks += [f"the mean of {name} is infinite at some of its times" for name, report in reports.items() if _infinite(report)]
+    provenance = replace(provenance, remarks=(*provenance.remarks, *remarks))
     return Result(times, reports, final, outcome, provenance, request, totals)
+
+
+def _infinite(report: Report) -> bool:
+    """Whether a mean is infinite, of trajectories that are not."""
+    return "mean" in report.variables and bool(np.isinf(np.asarray(report.variables["mean"][1], float)).any())
 
 
 def _ending(request: Request, found: list[Variant], steps: int, interrupted: bool, partial: bool, blocks: range) -> str:

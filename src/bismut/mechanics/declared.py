@@ -5,7 +5,6 @@ L(q, v) or H(q, p),   γ(q),   F(q, v),   F_j(q, v),   H_j(q, p),   g(q, t),   a
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import equinox as eqx
@@ -17,7 +16,7 @@ from jaxtyping import Array, Float
 from bismut.errors import BismutError, nearest
 from bismut.host import at_once
 from bismut.mechanics.balance import Balance
-from bismut.mechanics.dependence import depends
+from bismut.mechanics.dependence import depends, holds_infinity, infinite
 from bismut.mechanics.function import UserFunction
 from bismut.mechanics.saddle import Touches
 from bismut.mechanics.state import State
@@ -146,12 +145,17 @@ class Declared(eqx.Module):
         return function is not None and depends(lambda t: self._call(function, q, v, t=t), t)
 
     @property
-    @without_numbers
     def names_infinity(self) -> bool:
-        """Whether L or H holds an infinite constant, as a hard wall does: then it may be infinite somewhere, which no derivative shows."""
+        """Whether L or H holds an infinite number, as a hard wall does, or a parameter is one: then it may be infinite somewhere, which no derivative
+        shows."""
+        return self._written_with_infinity or any(map(infinite, jax.tree.leaves(self.parameters)))
+
+    @property
+    @without_numbers
+    def _written_with_infinity(self) -> bool:
         q, v, t = self.space.origin(self.dtype), self.space.zero(self.dtype), jnp.zeros((), self.dtype)
         function = self._lagrangian if self._hamiltonian is None else self._hamiltonian
-        return function is not None and re.search(r"\binf\b", str(jax.make_jaxpr(lambda q: self._call(function, q, v, t=t))(q))) is not None
+        return function is not None and holds_infinity(lambda q: self._call(function, q, v, t=t), q)
 
     @property
     def in_phase_space(self) -> bool:

@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from bismut.programs import CALL, LOOPS, Equation, Refused, reached, trace
+from bismut.programs import CALL, LOOPS, Equation, Refused, constants, reached, trace
 
 
 def depends(function: Callable, x, *rest) -> bool:
@@ -34,6 +35,22 @@ def affine(function: Callable, x) -> bool:
         return False
     reached(program, [True] * len(program.invars), through)
     return not through.bent
+
+
+def holds_infinity(function: Callable, *arguments) -> bool:
+    """Whether an infinite number is among the constants of a function."""
+    try:
+        program = trace(function, *arguments).program
+    except Refused:
+        return True
+    return any(map(infinite, constants(program)))
+
+
+def infinite(value) -> bool:
+    """Whether any entry of an array is infinite; False of one that JAX traces."""
+    if isinstance(value, jax.core.Tracer) or not jnp.issubdtype(jnp.result_type(value), jnp.floating):
+        return False
+    return bool(np.isinf(np.asarray(value)).any())
 
 
 # Linear in all their operands at once: they move, copy, add or change the sign of numbers.

@@ -4,7 +4,7 @@ from bismut.programs.jaxprs import Traced, as_function, bind, closed_over, expan
 from bismut.programs.layout import Bonds, Layout, Reach
 from bismut.programs.program import CALL, LOOPS, Aval, Equation, Literal, Primitive, Program, Refused
 from bismut.programs.pruning import pruned
-from bismut.programs.structure import equations, largest, operations, reached
+from bismut.programs.structure import constants, equations, largest, operations, reached
 
 __all__ = [
     "CALL",
@@ -22,6 +22,7 @@ __all__ = [
     "as_function",
     "bind",
     "closed_over",
+    "constants",
     "equations",
     "expansion",
     "largest",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,14 @@ def equations(program: Program) -> Iterator[Equation]:
         yield equation
         for inner in equation.programs:
             yield from equations(inner)
+
+
+def constants(program: Program) -> Iterator[Any]:
+    """All values that are known in a program and in those inside it: its constants, and those where they are used."""
+    inside = [inner for equation in equations(program) for inner in equation.programs]
+    for one in (program, *inside):
+        yield from one.consts
+        yield from (atom.val for atoms in (one.outvars, *(e.invars for e in one.eqns)) for atom in atoms if isinstance(atom, Literal))
 
 
 def operations(program: Program) -> int:

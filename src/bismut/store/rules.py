@@ -92,6 +92,8 @@ _RUN: dict[str, Rule] = {
     "t0": number,
     "seed": anything,
     "burn_in": count,
+    "note": text,
+    "remarks": listed(text),
     "steps_before": count,
     "steps_run": optional(count),
     "trajectories_run": optional(_COUNTS),
