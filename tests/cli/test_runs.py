@@ -304,3 +304,13 @@ def test_a_complete_run_that_is_resumed_answers_as_it_did_when_it_ended(bismut, 
     assert after["ok"] != fails
     assert again.exit_code == ran.exit_code == fails
     assert "complete" in bismut("resume", "run").stdout
+
+
+def test_a_run_with_a_remark_says_it_wherever_it_is_shown(bismut):
+    """Noise beside a bath: in the header, in `info`, and in the certificate in words that are no temperature. The run is complete: it ends in 0."""
+    run = bismut("run", "pendulum", "--temperature", 0.5, "--friction", 1, *SMALL, "--out", "hot")
+    assert run.exit_code == 0, run.stderr
+    for told in (run.stdout, bismut("info", "hot").stdout):
+        assert "note: The system's own noise drives it beside the bath" in told
+        assert "noise of the system raises kT by 77%" in told
+        assert "± 0 kT" not in told

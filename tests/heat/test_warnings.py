@@ -25,6 +25,8 @@ def test_noise_beside_a_bath_is_told():
     assert "note: The system's own noise drives it" in repr(result)
     assert not result.certificate.ok
     assert result.certificate["temperature"].measured == pytest.approx(0.6**2 / (2 * 0.3))
+    assert "; noise of the system raises kT by 60%" in result.certificate.short()[1]
+    assert "±" not in "".join(result.certificate.short())
 
 
 def test_noise_that_is_meant_or_balanced_is_not():

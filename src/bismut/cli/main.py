@@ -42,7 +42,7 @@ app = typer.Typer(
 
 \b
 Every command has --help with examples.
-Exit codes: 0 success, 1 failed findings or trajectories, 2 wrong usage, 3 undecided findings, 75 time is up, 130 interrupted.""",
+Exit codes: 0 success, 1 failed findings of verify or failed trajectories, 2 wrong usage, 3 undecided findings, 75 time is up, 130 interrupted.""",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -92,7 +92,7 @@ def heated(scheme: Scheme, state: State, tolerance: float) -> Finding | None:
 
     rate = _rate(system, scheme.friction, state, kT)
     rise = float(evaluate(given, state.q)) / (2 * kT * rate) if rate > 0 else np.inf
-    words = 'by which noise beside the bath raises kT, at the start; own_noise="drives" if it is meant to'
+    words = 'of kT, by which noise beside the bath raises it, at the start; own_noise="drives" if it is meant to'
     return replace(at_most("temperature", rise, tolerance, True, words), group="equilibrium")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from bismut.errors import BismutError, nearest
 from bismut.findings.finding import Finding, Verdict, at_most, decided, not_measured
-from bismut.showing import counted, measured, table
+from bismut.showing import counted, table
 
 __all__ = ["SCHEMA", "Finding", "Report", "Verdict", "at_most", "decided", "not_measured"]
 
@@ -195,9 +195,12 @@ class Report:
         """The verdict in three lines."""
         told = _counts(self.findings)
         hot = [finding for finding in self.findings if finding.law == "temperature"]
-        warm = f"; temperature {measured(hot[0].measured, hot[0].error)} kT" if hot and hot[0].known else ""
+        # Without an error it is no temperature that was measured, but by which part of kT noise raises it (`bath.heated`).
+        heat = lambda finding: f"temperature {finding.number} kT" if finding.error else f"noise of the system raises kT by {finding.measured:.0%}"
+        warm = f"; {heat(hot[0])}" if hot and hot[0].known else ""
         worst = (*self.failed, *self.undecided)[:3]
-        trouble = "; ".join(f"{finding.law} {finding.number}: {finding.verdict.value}" for finding in worst)
+        named = lambda finding: heat(finding) if finding.law == "temperature" else f"{finding.law} {finding.number}"
+        trouble = "; ".join(f"{named(finding)}: {finding.verdict.value}" for finding in worst)
         return [f"certificate: {self.verdict.value.upper()}", f"  {told}{warm}", f"  {trouble or 'nothing failed, nothing undecided'}"]
 
 
