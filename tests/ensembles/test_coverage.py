@@ -5,6 +5,7 @@ Two standard errors hold 95 of 100 averages; of 60 repetitions of a right rule 4
 """
 
 import functools
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -52,6 +53,12 @@ def share(reports: list, of) -> float:
     return float(np.mean([bool(of({name: value for name, (_, value) in report.items()})) for report in reports]))
 
 
+def short_runs(barrier: float, steps: int, every: int, burn_in: int) -> Any:
+    scheme = bath(barrier)
+    run = {"step": 0.1, "steps": steps, "every": every, "burn_in": burn_in, "trajectories": 4000, "seed": 5, "progress": False}
+    return bm.simulate(scheme, scheme.start(jnp.ones(1), temperature=1.0), observe={"x": bm.time_average(X)}, **run).x
+
+
 covers = lambda x: abs(x["mean"]) <= 2 * x["stderr"]
 trusted = lambda x: x["trusted"]
 
@@ -84,6 +91,33 @@ def test_a_long_run_is_trusted_again():
     reports = repetitions(bath(4.0), trajectories=8, steps=102400, burn_in=4000, runs=20)
     assert share(reports, trusted) > 0.8
     assert share(reports, covers) > 0.7  # 14 or fewer of 20 once in 3000 times
+
+
+@pytest.mark.parametrize(("steps", "every"), [(20, 1), (20, 10)])
+def test_many_trajectories_shorter_than_their_memory(steps, every):
+    """Their spread is an honest error once the start is forgotten, with R̂ > 1.1 or with too few looks for it; and is trusted only then."""
+    x = {burn_in: short_runs(0.0, steps, every, burn_in) for burn_in in (0, 4000)}
+    assert not x[4000].r_hat <= 1.1
+    assert bool(x[4000].trusted)
+    assert abs(float(x[4000].mean)) < 4 * float(x[4000].stderr)
+    assert not bool(x[0].trusted)
+    assert abs(float(x[0].mean)) > 20 * float(x[0].stderr)
+    assert "start" in x[0].words
+    assert "correlation times" not in x[0].words
+
+
+@pytest.mark.parametrize("barrier", [4.0, 5.5, 7.0])
+def test_short_trajectories_in_two_wells(barrier):
+    """After 100 time units some have left the well where all began: the start is seen, and not trusted, though no trajectory is longer than 2."""
+    x = short_runs(barrier, 20, 1, 1000)
+    assert float(x.mean) > 4 * float(x.stderr)
+    assert not bool(x.trusted)
+
+
+def test_one_look_tells_nothing_of_memory():
+    x = short_runs(0.0, 1, 2, 4000)
+    assert not bool(x.trusted)
+    assert "one look at each trajectory" in x.words
 
 
 def test_r_hat_is_that_of_halves():

@@ -141,3 +141,17 @@ def test_a_read_only_disk_is_refused_at_once(mounted):
         claim(folder / "a")
     with pytest.raises(WriteError, match="Read-only"):
         claim_numbered(folder / "b" / "c")
+
+
+def test_an_interrupt_while_waiting_closes_the_lock_once(tmp_path, monkeypatch):
+    """A second close would hit whatever has been opened in between; what is raised is the interrupt."""
+
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    with claim(tmp_path / "a") as run:
+        run.commit(0, 0, {})
+        monkeypatch.setattr("bismut.store.lock.time.sleep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            claim(tmp_path / "a", resume=True)
+        monkeypatch.undo()

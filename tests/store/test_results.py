@@ -1,5 +1,6 @@
 """What is saved comes back, labelled, and nothing is lost by accident."""
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ import xarray
 import bismut as bm
 from bismut.errors import BismutError
 from bismut.figures.runs import pictures
-from bismut.store import claim, open_run, verify_data
+from bismut.store import claim, open_run, read_run, verify_data
 from tests import systems
 from tests.store import writers
 
@@ -45,6 +46,17 @@ def test_a_sweep_comes_back_with_its_failures(tmp_path):
     np.testing.assert_array_equal(tree["final"]["k"], [0.0, 1.0])
     assert tree["outcome"]["trajectory"].values.tolist() == [failure.trajectory for failure in result.outcome.failures] == [0, 1, 2]
     assert list(tree["final"].data_vars) == ["q0", "p0"]
+
+
+def test_large_parameters_are_told_by_their_hash(tmp_path):
+    """Whatever is saved can be read: an array of 1.1 million numbers is written as shape, dtype and SHA-256, a short one as it is."""
+    table = np.linspace(0.0, 1.0, 1_100_000)
+    tabulated = lambda q, parameters: parameters["k"][1] * parameters["table"][-1] * q @ q
+    scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=tabulated, parameters={"table": table, "k": np.array([1.0, 2.0])}))
+    result = bm.simulate(scheme, scheme.start(jnp.ones(1), velocity=jnp.ones(1)), step=0.1, steps=2, trajectories=1)
+    made = read_run(bm.save(result, tmp_path / "a")).made["run"]["parameters"]
+    assert made["table"] == {"shape": [1_100_000], "dtype": "float64", "sha256": hashlib.sha256(table.tobytes()).hexdigest()}
+    assert made["k"] == [1.0, 2.0]
 
 
 def test_portraits_pair_each_position_with_its_own_momentum():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,9 @@ RESERVED = (
     "steps_run",
     "steps_done",
 )
+
+
+_LARGEST = 1000  # entries of an array that is written out
 
 
 @dataclass(frozen=True)
@@ -70,15 +74,21 @@ def said(provenance: Mapping[str, Any]) -> list[str]:
 
 
 def as_data(tree: Any) -> Any:
-    """A tree of arrays as numbers, lists and dictionaries, which JSON can hold; other containers as a list of their arrays."""
+    """A tree of arrays as numbers, lists and dictionaries, which JSON can hold; other containers as a list of their arrays. An array of more than
+    1000 entries is told by its shape, dtype and the SHA-256 of its bytes."""
     if isinstance(tree, Mapping):
         return {str(name): as_data(part) for name, part in tree.items()}
     if isinstance(tree, tuple | list):
         return [as_data(part) for part in tree]
     if hasattr(tree, "dtype") and jax.dtypes.issubdtype(tree.dtype, jax.dtypes.extended):
         return as_data(jax.random.key_data(tree))
-    if tree is None or hasattr(tree, "tolist"):
-        return None if tree is None else np.asarray(tree).tolist()
+    if tree is None:
+        return None
+    if hasattr(tree, "tolist"):
+        array = np.asarray(tree)
+        if array.size > _LARGEST:
+            return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": hashlib.sha256(array.tobytes()).hexdigest()}
+        return array.tolist()
     return [as_data(leaf) for leaf in jax.tree.leaves(tree)]
 
 

@@ -81,15 +81,20 @@ def _averages(
     if not np.nanstd(found.values["potential"]) > 1e-12 and not observables:
         return None, [not_measured("⟨U⟩/kT", "the potential is constant")]
     exact_scheme = gibbs.metropolised(scheme, bath)
-    reference = None
+    reference, unaffordable = None, ""
     if exact_scheme is not None:
-        reference = sample(exact_scheme, state.q, bath._replace(rate=max(bath.rate, 0.1)), watch, seed=seed + 1, **share)
+        try:
+            reference = sample(exact_scheme, state.q, bath._replace(rate=max(bath.rate, 0.1)), watch, seed=seed + 1, **share)
+        except Unaffordable as problem:
+            unaffordable = str(problem)
     known = gibbs.quadrature(system, bath, functions, found.final.q) if not system.constraints else None
     if known is not None:
         return reference, gibbs.averages(found, known, share["tolerance"], "quadrature")
     if reference is not None:
         means = {name: mean_of(reference.values[name]) for name in functions}
         return reference, _settled(gibbs.averages(found, means, share["tolerance"], "the Metropolised scheme"), reference)
+    if unaffordable:
+        return None, [not_measured("⟨U⟩/kT", f"of the Metropolised scheme: {unaffordable}")]
     return None, [_second(scheme, state, bath, watch, found, seed, share)]
 
 
@@ -99,7 +104,10 @@ def _second(scheme: Scheme, state: State, bath: Bath, watch: Callable, found: Sa
     # Energies at both temperatures must overlap: their spread in kT decides how far apart these may be.
     hotter = bath.kT * (1 + min(0.5, 1 / max(float(np.nanstd(found.values["potential"])), 0.1)))
     warm = eqx.tree_at(lambda s: s.temperature.value, scheme, jnp.asarray(hotter, scheme.system.dtype))
-    other = sample(warm, state.q, bath._replace(kT=hotter), watch, seed=seed + 1, **share)
+    try:
+        other = sample(warm, state.q, bath._replace(kT=hotter), watch, seed=seed + 1, **share)
+    except Unaffordable as problem:
+        return not_measured("⟨U⟩/kT", f"at a second temperature: {problem}")
     return gibbs.two_temperatures(
         found.values["potential"][-1] * bath.kT, other.values["potential"][-1] * bath.kT, bath.kT, hotter, share["tolerance"]
     )

@@ -114,7 +114,7 @@ def sample(
             break
         elif lag is not None and len(looks) < _LOOKS:
             continue
-        before, looks, apart = before + len(looks) * apart, [], 2 * apart
+        before, looks, apart, moved = before + len(looks) * apart, [], 2 * apart, -1
     values = {name: np.stack([look[name] for look in looks]) for name in looks[0]}
     assert result.final is not None
     failed = len({failure.trajectory for failure in result.outcome.failures})

@@ -43,31 +43,35 @@ class Lock:
             try:
                 if not stat.S_ISREG(os.fstat(self._handle).st_mode):
                     raise StoreError(f"{self._file} is not a regular file, so {shown} cannot be locked. Remove it, or choose another name.")
-                certain = _lock(self._handle)
-                owner = read_owner(self._file)
-                if certain is False and time.monotonic() < end:
-                    os.close(self._handle)
-                    time.sleep(0.02)
-                    continue
-                if certain is False:
-                    raise StoreError(f"{shown} is being written by {said(owner)}. Wait for it to end, or choose another name.")
-                if not _same_file(self._handle, self._file):  # its owner removed it just now
-                    os.close(self._handle)
-                    continue
-                if owner and owner.get("host") != socket.gethostname():
-                    raise StoreError(
-                        f"{shown} is being written by {said(owner)}, which cannot be reached here. If that process has ended, remove {self._file}."
-                    )
-                if certain is None and owner and alive(owner):
-                    raise StoreError(f"{shown} is being written by {said(owner)}. Wait for it to end, or choose another name.")
-                os.ftruncate(self._handle, 0)
-                os.lseek(self._handle, 0, os.SEEK_SET)
-                write_bytes(self._handle, (json.dumps(myself()) + "\n").encode())
-                os.fsync(self._handle)
-                return
+                if self._taken(shown, last=time.monotonic() >= end):
+                    return
             except BaseException:
                 os.close(self._handle)
                 raise
+            os.close(self._handle)
+            time.sleep(0.02)
+
+    def _taken(self, shown: Path, last: bool) -> bool:
+        """Write down whose the file is, which was opened; False if it is to be opened again: somebody holds it, or removed it just now."""
+        certain = _lock(self._handle)
+        owner = read_owner(self._file)
+        if certain is False and not last:
+            return False
+        if certain is False:
+            raise StoreError(f"{shown} is being written by {said(owner)}. Wait for it to end, or choose another name.")
+        if not _same_file(self._handle, self._file):
+            return False
+        if owner and owner.get("host") != socket.gethostname():
+            raise StoreError(
+                f"{shown} is being written by {said(owner)}, which cannot be reached here. If that process has ended, remove {self._file}."
+            )
+        if certain is None and owner and alive(owner):
+            raise StoreError(f"{shown} is being written by {said(owner)}. Wait for it to end, or choose another name.")
+        os.ftruncate(self._handle, 0)
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        write_bytes(self._handle, (json.dumps(myself()) + "\n").encode())
+        os.fsync(self._handle)
+        return True
 
     def release(self, folder: Path) -> None:
         """Give it up; the folder may have another name by now, and if it was removed and made again, the lock in it is somebody else's."""

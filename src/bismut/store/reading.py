@@ -169,12 +169,17 @@ class StoredRun:
             raise
 
     def check_current(self, place: str) -> None:
-        """Raise if the manifest of now names something else at a place."""
+        """Raise if the manifest of now names something else at a place, or cannot be read."""
         try:
-            now = peek(self.folder).parts.get(place)
+            run = peek(self.folder)
+            now, problem = run.parts.get(place), run.manifest.problem
         except StoreError:
-            now = None
+            if not re.fullmatch(r"\..+\.old", self.folder.name):
+                raise
+            now, problem = None, ""  # it was replaced, and is being removed
         if now is None or (now.number, now.files) != (self.parts[place].number, self.parts[place].files):
+            if problem:
+                raise StoreError(f"{problem} {remedy(self.folder)}")
             raise ChangedError(f"{self.folder} was extended or replaced while it was being read. Read it again.")
 
     def absent(self, place: str, key: str = "") -> str:

@@ -13,6 +13,13 @@ that would give the same error.
 is 1 when all parts of all trajectories are alike, and about 1 + 1/(effective samples of a part); an error is trusted only below 1.1 (Gelman et al.).
 Many trajectories share what remains of their start, σ (τ/T) e^{−b/τ} at most, T and b the times of the average and of the burn-in, τ that of
 correlation. Where this exceeds half of the error, it is not trusted either.
+
+Trajectories shorter than τ have R̂ > 1.1 in equilibrium too, and none with fewer than 4 looks. The spread between many of them is an honest error all
+the same once the start is forgotten. How long that takes is then read off the correlation ρ between parts of a trajectory that lie ℓ apart,
+
+    τ = 5 ℓ/ln(1/ρ⁺),     artanh ρ⁺ = artanh ρ + 2/√n                        (two standard errors above, Fisher)
+
+five times what one exponential would have, because what is slow may be a small part of all that varies. One look at each tells nothing of τ.
 """
 
 from typing import Any, NamedTuple
@@ -32,9 +39,10 @@ from bismut.ensembles.observers.watcher import Clock
 from bismut.showing import measured
 
 LEVELS = 31  # a run has at most 2³⁰ steps
-MANY = 30  # trajectories from which their spread gives the error
+MANY = 30  # trajectories from which their spread is an error without a plateau of blocking, and whatever R̂ is if the start is forgotten
 _FEW = 30  # effective samples below which an error from one or few trajectories is a guess
 _ALIKE = 1.1  # R̂ up to which parts of trajectories are alike
+_SLOWER = 5.0  # by how much a memory may be longer than parts of short trajectories show
 
 
 class Blocks(NamedTuple):
@@ -124,9 +132,10 @@ class TimeAverage(Measuring):
             effective = np.where(stderr > 0, np.minimum(variance / stderr**2, samples * n), samples * n)
         alike = split_r_hat(within, spread, n, samples)
         tau = samples * n / np.maximum(2 * effective, 1e-300)
-        left = start_left(tau, samples, clock.before / clock.every)
+        short_ones = (n >= MANY) & ~(alike <= _ALIKE)
+        left = start_left(np.where(short_ones, memory_time(within, spread, n, samples), tau), samples, clock.before / clock.every)
         forgotten = np.asarray(np.sqrt(variance) * left <= 0.5 * stderr)
-        trusted = np.asarray(((n >= MANY) | reached) & (effective >= _FEW) & (alike <= _ALIKE) & forgotten)
+        trusted = np.asarray(((n >= MANY) | reached) & (effective >= _FEW) & ((alike <= _ALIKE) | short_ones) & forgotten)
         axes = component_axes(name, n.shape)
         mean = np.where(n > 0, summary.mean.mean, np.nan)
         values = {"mean": mean, "stderr": stderr, "std": np.sqrt(variance), "effective_samples": effective, "r_hat": alike, "trusted": trusted}
@@ -140,7 +149,7 @@ class TimeAverage(Measuring):
         variables["block_stderr"] = (("block", *axes), by_level)
         lengths = clock.h * clock.every * 2.0 ** np.arange(levels)
         words = f"{measured(mean, stderr)}, {short(np.rint(np.nan_to_num(effective)).astype(int))} effective samples"
-        return Report(name, variables, {"block": lengths}, words + _doubts(trusted, alike, forgotten, n))
+        return Report(name, variables, {"block": lengths}, words + _doubts(trusted, alike, forgotten, n, samples))
 
     def error(self, summary):
         return standard_error(summary.mean)
@@ -164,21 +173,41 @@ def split_r_hat(within: np.ndarray, spread: Any, n: np.ndarray, samples: int) ->
     return np.where(total > 1, np.sqrt(1 - 1 / length + ratio), np.nan)
 
 
+def memory_time(within: np.ndarray, spread: Any, n: np.ndarray, samples: int) -> np.ndarray:
+    """An upper estimate of τ, in samples, from the correlation between the parts of 2^l samples of n trajectories; infinite for one sample of each.
+
+    Of m parts with variance v and covariance c:  spread = (v + (m − 1) c)/m,   within = (1 − 1/m)(v − c)
+    """
+    length = 2 ** (len(within) - 1)
+    parts = samples // length
+    if parts < 2:
+        return np.full(np.shape(n), np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = np.where(spread > 0, (spread - within[-1] / (parts - 1)) / (spread + within[-1]), 0.0)
+        above = np.tanh(np.arctanh(np.maximum(correlation, 0.0)) + 2 / np.sqrt(n))
+        return np.asarray(_SLOWER * length * (parts + 1) / 3 / np.log(1 / above))
+
+
 def start_left(tau: Any, samples: int, before: float) -> Any:
     """(τ/T) e^{−b/τ}: how much of a start is left in an average of `samples`, the first of them `before` samples after it."""
     tau = np.maximum(tau, 1e-9)
     return tau / samples * np.exp(-before / tau)
 
 
-def _doubts(trusted: np.ndarray, alike: np.ndarray, forgotten: np.ndarray, n: np.ndarray) -> str:
+def _doubts(trusted: np.ndarray, alike: np.ndarray, forgotten: np.ndarray, n: np.ndarray, samples: int) -> str:
     """What keeps an error from being trusted, or what one trajectory cannot know."""
-    if not trusted.all():
-        if np.any(alike > _ALIKE):
-            return f"; the error is not to be trusted: parts of trajectories disagree, R̂ = {np.nanmax(alike):.3g}. Longer runs would tell"
-        if not forgotten.all():
-            return "; the error is not to be trusted: the start may be seen in so many trajectories. A longer burn_in= would tell"
-        return f"; the error is not to be trusted: fewer than {_FEW} correlation times, or too few to see how long they are"
-    return "; one trajectory knows nothing of places where it has not been" if np.max(n, initial=0) == 1 else ""
+    if trusted.all():
+        return "; one trajectory knows nothing of places where it has not been" if np.max(n, initial=0) == 1 else ""
+    doubt = "; the error is not to be trusted: "
+    many = np.min(n, initial=MANY) >= MANY
+    if many and samples == 1:
+        return f"{doubt}one look at each trajectory does not tell whether the start is forgotten. More looks would tell"
+    if np.any(alike > _ALIKE):
+        start = ", and the start may be seen in them. A longer burn_in= or longer runs would tell" if many else ". Longer runs would tell"
+        return f"{doubt}parts of trajectories disagree, R̂ = {np.nanmax(alike):.3g}{start}"
+    if not forgotten.all():
+        return f"{doubt}the start may be seen in so many trajectories. A longer burn_in= would tell"
+    return f"{doubt}fewer than {_FEW} correlation times, or too few to see how long they are"
 
 
 def plateau(by_level: np.ndarray, blocks: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
