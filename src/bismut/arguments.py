@@ -36,6 +36,7 @@ class Rule(NamedTuple):
     expected: str
     holds: Callable[[Any], bool]
     remedy: str = ""
+    counts: bool = False  # whether a whole number that NumPy or JAX holds in an array is handed on as one of Python
 
     def check(self, value: Any, name: str) -> None:
         if not self.holds(value):
@@ -76,11 +77,17 @@ def is_whole(value: Any) -> bool:
 
 def is_index(value: Any, below: int = 2**63) -> bool:
     """A whole number ≥ 0, also one that JAX holds or traces."""
-    return isinstance(value, Tracer) or (is_number(value) and (is_whole(value) or np.result_type(value).kind in "iu") and 0 <= int(value) < below)
+    return isinstance(value, Tracer) or (_is_held(value) and 0 <= int(value) < below)
+
+
+def _is_held(value: Any) -> bool:
+    """A whole number of Python, or one that an array of NumPy or JAX without axes holds."""
+    return is_whole(value) or (not isinstance(value, Tracer) and is_number(value) and np.dtype(getattr(value, "dtype", float)).kind in "iu")
 
 
 def whole(least: int = 1, below: int = 2**63) -> Rule:
-    return Rule(f"a whole number ≥ {least}" + ("" if below == 2**63 else f" and < {below}"), lambda value: is_whole(value) and least <= value < below)
+    expected = f"a whole number ≥ {least}" + ("" if below == 2**63 else f" and < {below}")
+    return Rule(expected, lambda value: _is_held(value) and least <= int(value) < below, counts=True)
 
 
 def number(expected: str, test: Callable[[Any], bool] = lambda value: True, remedy: str = "") -> Rule:
@@ -125,6 +132,10 @@ def _is_limits(value: Any) -> bool:
     return _is_range(value) or (
         isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) and len(value) == 2 and all(map(_is_range, value))
     )
+
+
+def _is_bins(value: Any) -> bool:
+    return is_whole(value) and 1 <= value < 2**31
 
 
 def _is_flag(value: Any) -> bool:
@@ -179,7 +190,7 @@ TABLE: dict[str, Rule] = {
     "range": Rule("(low, high) with low < high; of two functions one such pair for each", _is_limits),
     "bins": Rule(
         "a whole number ≥ 1, or one for each of two functions",
-        lambda bins: whole(1, 2**31).holds(bins) or sequence("", whole(1, 2**31).holds).holds(bins),
+        lambda bins: _is_bins(bins) or sequence("", _is_bins).holds(bins),
     ),
     "levels": sequence("a list of numbers between 0 and 1, such as (0.05, 0.5, 0.95)", lambda p: is_number(p) and 0 <= p <= 1),
     "lags": counted,
@@ -201,12 +212,18 @@ def checked(**own: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            held: dict[str, Any] = {}
             for name, value in (*zip(names, args, strict=False), *kwargs.items()):
                 if name not in parameters:
                     raise TypeError(f"{function.__name__} has no argument {name!r}. {nearest(name, parameters)}")
                 rule = rules[name]
                 if rule is not None and value is not parameters[name].default:
                     rule.check(value, name)
+                    if rule.counts and not is_whole(value):
+                        held[name] = int(value)
+            if held:
+                call_with: Any = function
+                return call_with(*(held.pop(name, value) for name, value in zip(names, args, strict=False)), **{**kwargs, **held})
             return function(*args, **kwargs)
 
         return call

@@ -252,6 +252,8 @@ def test_the_error_is_ours_and_names_the_argument(name, call, tmp_path, monkeypa
         ("step", np.array(0.1)),
         ("step", 1),
         ("steps", np.int64(3)),
+        ("trajectories", jax.numpy.array(8)),
+        ("seed", jax.numpy.array(8)),
         ("t0", -3),
         ("keep_final", np.True_),
         ("keep_final", 0),
@@ -296,3 +298,13 @@ def test_every_function_of_a_run_has_its_arguments_checked():
     doors += [bm.histogram, bm.quantiles, bm.paths, bm.autocorrelation, bm.mean_squared_displacement, bm.extremes, bm.first_passage]
     doors += [bm.time_average, bm.values, bm.section]
     assert all(hasattr(door, "__wrapped__") for door in doors)
+
+
+@pytest.mark.filterwarnings("error::DeprecationWarning")
+def test_whole_numbers_may_be_held_by_arrays():
+    """Handed on as numbers of Python, whoever counts with them."""
+    two, four = jax.numpy.array(2), np.array(4)
+    result = simulate(trajectories=two, steps=four, seed=two)()
+    assert (result.trajectories_run, result.steps_done) == (2, 4)
+    np.testing.assert_array_equal(result.final.q, simulate(seed=2)().final.q)
+    assert float(average(trajectories=two, steps=four)()) == float(average(trajectories=2)())

@@ -93,3 +93,22 @@ def test_unknown_observable_is_refused(scheme, start):
     result = bm.simulate(scheme, start, step=0.1, steps=2)
     with pytest.raises(AttributeError, match="Did you mean 'energy'"):
         result.enegry  # noqa: B018
+
+
+@pytest.mark.parametrize(("precision", "step"), [("float32", 0.01), ("float64", 1e-11)])
+def test_a_step_that_is_lost_in_the_time_is_refused(precision, step):
+    """Times near 1e6 are 0.0625 apart in float32, and 1.2e−10 in float64."""
+    scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=lambda q: q @ q, precision=precision))
+    start, run = scheme.start(jnp.ones(1), velocity=jnp.ones(1)), {"steps": 2, "t0": 1e6}
+    for call in (bm.simulate, bm.trajectory, lambda *given, **how: bm.average(bm.energy, *given, **how)):
+        with pytest.raises(DomainError, match=f"t0 = 1e\\+06 is too large for steps of {step:g}: in {precision}"):
+            call(scheme, start, step=step, **run)
+
+
+def test_a_run_goes_on_with_a_scheme_of_its_own_space():
+    of = lambda n, **how: bm.Verlet(bm.mechanical(bm.Euclidean(n), potential=lambda q: q @ q, **how))
+    one = of(1)
+    result = bm.simulate(one, one.start(jnp.ones(1), velocity=jnp.ones(1)), step=0.1, steps=2)
+    for other, words in ((of(3), r"final.q .*shape"), (of(1, precision="float32"), "is float64, but the system works in float32")):
+        with pytest.raises(ShapeError, match=f"continue_from.*{words}"):
+            bm.simulate(other, continue_from=result, steps=2)

@@ -175,3 +175,12 @@ def test_a_start_of_another_scheme_gets_the_masses_of_the_one_that_runs():
             np.testing.assert_array_equal(many(theirs), many(own))
             mean = lambda start, scheme=heavier: bm.average(lambda s: s.p[0], scheme, start, **run)
             assert float(mean(theirs)) == float(mean(own)) == pytest.approx(float(jax.jit(mean)(theirs)), rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", [bm.verify, bm.advise_step])
+def test_measurements_from_zero_say_so(measure):
+    """They have no t0, so none is asked for."""
+    scheme = dragged()
+    with pytest.raises(DomainError, match=r"made for t = 5.*from t = 0: make the start without t\.") as refused:
+        measure(scheme, scheme.start(np.ones(1), velocity=np.ones(1), t=T), step=0.1)
+    assert "t0=" not in str(refused.value)

@@ -55,7 +55,7 @@ def average(
     for simulate: `burn_in` steps are made first, over which nothing is averaged. A `seed` may be traced, so that one program serves all seeds.
     """
     check_process()
-    check_time(t0, step)
+    check_time(t0, step, scheme.system.dtype)
     path = chosen_path(seed, path, scheme, step=step, steps=burn_in + steps, trajectories=trajectories)
     if not scheme.pathwise:
         scheme, start, step = jax.tree.map(_undifferentiated, (scheme, start, step))

@@ -58,14 +58,16 @@ def chosen_path(seed: Any, path: Any, scheme: Scheme, *, step: Any, steps: int, 
 _SEEDS = Memory(64)  # paths of seeds that come again: one takes 0.1 ms to make
 
 
-def check_time(t0: Any, step: Any) -> None:
-    """Refuse a time at the start so large that a step is lost in its last digit."""
+def check_time(t0: Any, step: Any, dtype: Any) -> None:
+    """Refuse a time at the start so large that a step is lost in its last digit, in the precision of the system."""
     if traced(t0, step):
         return
-    spacing = float(np.spacing(abs(float(t0))))
+    largest = float(np.finfo(dtype).max)
+    spacing = float(np.spacing(np.asarray(abs(float(t0)), dtype))) if abs(float(t0)) < largest else np.inf
     if spacing > float(step):
         raise DomainError(
-            f"t0 = {float(t0):g} is too large for steps of {float(step):g}: times there are {spacing:g} apart. Count time from another origin."
+            f"t0 = {float(t0):g} is too large for steps of {float(step):g}: in {np.dtype(dtype)} times there are {spacing:g} apart. Count time from "
+            "another origin."
         )
 
 
@@ -118,6 +120,21 @@ def check_start(scheme: Scheme, start: Any, t: Any) -> tuple[int, ...]:
     if scheme.system.constraints:
         constraint.check_start(scheme.system, State(start.q, start.p), batch, t)
     return _one_axis(batch)
+
+
+def check_final(scheme: Scheme, final: State) -> None:
+    """Refuse the last states of a run on another space. Their numbers are what they are: some trajectories may have failed."""
+    like = jax.eval_shape(lambda: (scheme.space.origin(scheme.system.dtype), scheme.space.zero(scheme.system.dtype)))
+    given = final.q, final.p
+    leaves = list(zip(jax.tree.leaves(given), jax.tree.leaves(like), strict=False))
+    fits = jax.tree.structure(given) == jax.tree.structure(like)
+    if not fits or any(np.shape(leaf)[np.ndim(leaf) - len(own.shape) :] != own.shape for leaf, own in leaves):
+        scheme.space.check(final.q, "continue_from.final.q")
+        scheme.space.check_velocity(final.p, "continue_from.final.p")
+        raise ShapeError(f"continue_from holds states of another space than {scheme.space}. Give the scheme of that run.")
+    for leaf, own in leaves:
+        if leaf.dtype != own.dtype:
+            raise ShapeError(f"continue_from is {leaf.dtype}, but the system works in {own.dtype}. Give the scheme of that run.")
 
 
 def leading(scheme: Scheme, start: State | Maxwell) -> tuple[int, ...]:

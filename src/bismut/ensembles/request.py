@@ -19,6 +19,7 @@ from bismut.arguments import checked
 from bismut.engines.engine import Course, Program
 from bismut.ensembles.checks import (
     RUN,
+    check_final,
     check_looks,
     check_observers,
     check_time,
@@ -182,13 +183,15 @@ def request(
     if continue_from is not None:
         given = {"start": start, "step": step, "trajectories": trajectories, "seed": seed, "path": path, "t0": t0, "sweep": sweep}
         before = _before(continue_from, given, first_trajectory)
+        assert continue_from.final is not None
+        check_final(scheme, continue_from.final)
         start, trajectories, done = continue_from.final, continue_from.trajectories_run, continue_from.steps_done
         step, path, t0, sweep, first_trajectory = before.step, before.path, before.t0, before.axes, before.first
         block = before.size if block is None else block  # so that the parts of a run are merged as the whole is
     if start is None or step is None:
         raise DomainError("A run needs start and step=, or continue_from= a result to continue from.")
     t0 = 0.0 if t0 is None else t0
-    check_time(t0, step)
+    check_time(t0, step, scheme.system.dtype)
     check_observers(observe)
     check_looks(observe, steps)
     if trajectories is None:

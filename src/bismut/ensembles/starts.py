@@ -32,14 +32,14 @@ Draw = Callable[[Any, Point | None], State]
 Starting = Callable[[Any, Any], State]
 
 
-def start_at(scheme: Scheme, start: Any, t0: Any) -> tuple[State | Maxwell, tuple[int, ...]]:
+def start_at(scheme: Scheme, start: Any, t0: Any, remedy: str = "Give t0={:g}, or the start another t.") -> tuple[State | Maxwell, tuple[int, ...]]:
     """The start of a run that begins at t0, checked, and its batch axis, if it has one. One that names no time is made for t0, and one that another
     scheme made gets the momenta of this one: the velocity or the temperature stays."""
     if isinstance(start, Start | Maxwell):
         own = start.t
         elsewhen = scheme.system.time_dependent and (traced(own, t0) or not np.isclose(t0, 0.0 if own is None else own, rtol=1e-9, atol=1e-12))
         if elsewhen and own is not None and not traced(own, t0):
-            raise DomainError(f"The start was made for t = {own:g}, but the run begins at t0 = {t0:g}. Give t0={own:g}, or the start another t.")
+            raise DomainError(f"The start was made for t = {own:g}, but the run begins at t0 = {t0:g}. {remedy.format(own)}")
         if (elsewhen and own is None) or not _made_by(scheme, start):
             start = start_on(scheme, start, t0)
     batch = check_start(scheme, start, t0)

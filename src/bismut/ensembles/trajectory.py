@@ -104,7 +104,7 @@ def trajectory(
     mode        "native" for machine code, "xla" for JAX's compiler, "auto" to choose. What is differentiated or mapped over is computed by XLA
     """
     check_process()
-    check_time(t0, step)
+    check_time(t0, step, scheme.system.dtype)
     if steps % every:
         raise DomainError(f"steps must be a multiple of every so that the last state is kept, got steps = {steps} and every = {every}.")
     path = chosen_path(seed, path, scheme, step=step, steps=steps, trajectories=1 if traced(trajectory) else trajectory + 1)

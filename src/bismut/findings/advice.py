@@ -107,7 +107,7 @@ def advise_step(
     Where averages are not yet those of equilibrium, `advice.doubt` says so and `advice.step` is NaN.
     """
     check_process()
-    start, batch = start_at(scheme, start, 0.0)
+    start, batch = start_at(scheme, start, 0.0, "Measurements are made from t = 0: make the start without t.")
     state = one_start(start, Wiener(seed), 0, batch, 0.0)
     state = State(state.q, state.p)
     bath, why = bath_of(scheme, state, step, temperature)

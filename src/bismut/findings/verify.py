@@ -79,7 +79,7 @@ def verify(
     seconds = seconds_of(budget)
     begun = time.monotonic()
     path = Wiener(seed)
-    start, batch = start_at(scheme, start, 0.0)
+    start, batch = start_at(scheme, start, 0.0, "Measurements are made from t = 0: make the start without t.")
     state = one_start(start, path, 0, batch, 0.0)
     bare = State(state.q, state.p)
     scheme.check_step(step)
