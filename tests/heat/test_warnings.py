@@ -29,6 +29,15 @@ def test_noise_beside_a_bath_is_told():
     assert "±" not in "".join(result.certificate.short())
 
 
+def test_warnings_are_about_the_line_of_the_caller():
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        bm.Langevin(shaken, 0.3, 1.0)
+        scheme = bm.Langevin(plain, 1.0, rate=1.0)
+        bm.simulate(scheme, scheme.start(jnp.zeros(1), temperature=1.0), step=2.0, steps=1)
+    assert [one.filename for one in told if one.category is BismutWarning] == [__file__, __file__]
+
+
 def test_noise_that_is_meant_or_balanced_is_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

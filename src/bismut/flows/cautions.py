@@ -8,9 +8,9 @@ temperature sees it.
 """
 
 import math
-import warnings
 from typing import Any
 
+from bismut.blame import warn
 from bismut.errors import BismutWarning
 from bismut.mechanics.friction import Friction
 from bismut.tracing import traced
@@ -21,7 +21,7 @@ _FAST = 0.5  # γh from which free diffusion is off by more than 2 %
 
 def warn_of_noise() -> None:
     advice = 'Omit friction and rate to have the bath balance the noise, remove the noise, or give own_noise="drives" if that is what you want.'
-    warnings.warn(f"{DRIVEN}. {advice}", BismutWarning, stacklevel=3)
+    warn(f"{DRIVEN}. {advice}", BismutWarning)
 
 
 def too_fast(friction: Friction, step: Any) -> str:
@@ -35,4 +35,4 @@ def too_fast(friction: Friction, step: Any) -> str:
 
 def warn_of_step(friction: Friction, step: Any) -> None:
     if fast := too_fast(friction, step):
-        warnings.warn(f"{fast}. Where motion matters, take a step below {_FAST:g}/γ.", BismutWarning, stacklevel=4)
+        warn(f"{fast}. Where motion matters, take a step below {_FAST:g}/γ.", BismutWarning)
