@@ -17,6 +17,7 @@ from bismut.findings.equilibrium import watcher
 from bismut.findings.gibbs import quadrature
 from bismut.findings.judging import equilibrium
 from bismut.mechanics import State
+from bismut.programs import trace
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -99,7 +100,7 @@ def test_quadrature_over_a_box_where_squares_overflow():
 
 def test_work_is_counted_with_its_loops():
     loop = lambda x: jax.lax.fori_loop(0, 10, lambda _, y: jnp.sin(y) * 2, x)
-    once, ten = (counted(jax.make_jaxpr(f)(jnp.ones(3)).jaxpr) for f in (lambda x: jnp.sin(x) * 2, loop))
+    once, ten = (counted(trace(f, jnp.ones(3)).program) for f in (lambda x: jnp.sin(x) * 2, loop))
     assert once == 6
     assert 60 <= ten <= 100
 

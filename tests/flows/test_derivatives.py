@@ -90,7 +90,7 @@ def test_the_mean_squared_derivative_of_the_flow():
     dW = np.sqrt(h) * np.random.default_rng(2).normal(size=(many, STEPS, 1))
 
     def end(z, dW):
-        final = walk(scheme, bm.State(z[:1], z[1:]), jnp.asarray(h), dW, STEPS)
+        final = walk(scheme, bm.State(z[:1], z[1:]), jnp.asarray(h), dW, STEPS, 0.0)
         return jnp.concatenate([final.q, final.p])
 
     z, eta = jnp.array([0.4, 0.7]), jnp.array([1.0, -0.5])

@@ -56,7 +56,7 @@ def history(scheme: Scheme, start: State, h, *, steps: int):
         new, _ = stepper.advance(state, h, jnp.zeros(0, scheme.system.dtype), 0.0)
         return new, (kinetic(state.p), kinetic(0.5 * (state.p + new.p)))
 
-    return jax.lax.scan(one, start, length=steps)
+    return jax.lax.scan(one, start.state, length=steps)
 
 
 def curve(method: str, step: float, time: float) -> Curve:
