@@ -34,7 +34,7 @@ def reports():
         values = {name: value[:16, part] for name, value in found.values.items()}
         small = Sample(values, State(None, None), EACH, 0, 0, 0.0)
         findings = temperatures(values["axes"], ["1", "2"], tolerance) + kinetic(small, system, tolerance)
-        findings += [configurational_temperature(small, tolerance), *gibbs.averages(small, known, tolerance, "quadrature")]
+        findings += [configurational_temperature(small, system, tolerance), *gibbs.averages(small, known, tolerance, "quadrature")]
         return judged(findings, alarm)
 
     return judge

@@ -19,6 +19,7 @@ import numpy as np
 from bismut.findings.bath import Bath
 from bismut.findings.chance import distribution, mean_of, near, ratio_of
 from bismut.findings.finding import Finding, Verdict, not_measured
+from bismut.findings.forward import without_forward
 from bismut.findings.sampling import Sample
 from bismut.mechanics import State, System
 from bismut.spaces import SE2, SE3, SO2, SO3, Point, Power, Product, Space
@@ -71,7 +72,7 @@ def watcher(system: System, bath: Bath, observables: Mapping[str, Callable] | No
     share = np.zeros((len(names), space.dim))
     share[which, np.arange(space.dim)] = 1
     share /= share.sum(1, keepdims=True)
-    slopes = None if system.constraints else configurational(system, kT)
+    slopes = None if system.constraints or without_forward(system) else configurational(system, kT)
 
     def watch(state: State) -> dict[str, Any]:
         p, v = moving(system, state)
@@ -156,10 +157,10 @@ def kinetic(found: Sample, system: System, tolerance: float) -> list[Finding]:
     return distribution(found.values["kinetic"][-1], system.freedom / 2, tolerance, GROUP)
 
 
-def configurational_temperature(found: Sample, tolerance: float) -> Finding:
+def configurational_temperature(found: Sample, system: System, tolerance: float) -> Finding:
     law = "configurational temperature"
     if "steep" not in found.values:
-        return not_measured(law, "constraints")
+        return not_measured(law, "constraints" if system.constraints else without_forward(system) or "no derivatives")
     steep, curved = found.values["steep"], found.values["curved"]
     if not np.nanmax(np.abs(steep)) > 1e-12:
         return not_measured(law, "nothing depends on where the system is")

@@ -55,7 +55,7 @@ def equilibrium(
     names = axes_of(scheme.space)[0] if not scheme.system.constraints else ["all"]
     findings = [_stability(found), *temperatures(found.values["axes"], names, tolerance)]
     findings += kinetic(found, scheme.system, tolerance)
-    findings.append(configurational_temperature(found, tolerance))
+    findings.append(configurational_temperature(found, scheme.system, tolerance))
     reference, exact = _averages(scheme, state, bath, watch, observables, found, seed, share)
     findings += exact
     findings = _settled(findings, found)

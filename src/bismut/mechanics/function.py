@@ -29,11 +29,11 @@ class UserFunction:
         offered = {"t": t, "parameters": parameters}
         try:
             return self.function(*arguments, **{name: offered[name] for name in self.wants})
-        except TypeError as problem:
-            if "custom_vjp" not in str(problem):
+        except (TypeError, NotImplementedError) as problem:
+            if "custom_vjp" not in str(problem) and "custom_lin" not in str(problem):  # JAX has two ways to say it
                 raise
             raise BismutError(
-                f"{self!r} calls a function with a jax.custom_vjp, which has no forward derivative, and this needs one, for a Newton step. "
+                f"{self!r} calls a function with a jax.custom_vjp, which has no forward derivative, and this needs one. "
                 "Give it its derivative with jax.custom_jvp instead, from which JAX has both."
             ) from None
 

@@ -84,8 +84,8 @@ class Native:
                 if isinstance(written, Written) and len(written.text) > LONG_CODE and not self._patient:
                     written = f"its code would be {len(written.text) / 1e6:.0f} MB long, for which LLVM takes half a minute or more; "
                     written += "sums over pairs or items are short where they are written with arrays, or as a pair_potential"
-                self._last = (task, written)
-            return self._last[1]
+                last = self._last = (task, written)
+            return last[1]
 
 
 class Written(NamedTuple):
