@@ -102,14 +102,14 @@ def test_processes_take_lambdas_sweeps_and_blocks_in_turns(monkeypatch, tmp_path
     monkeypatch.setattr(working, "TURN", 0.0)
     scale = np.array([1.5])
     observe = FEW | {"own": lambda state: scale[0] * state.q[0] ** 3}
-    settings = {"observe": observe, "sweep": {"k": [0.5, 2.0]}, "until": {"energy": 0.1}, "trajectories": 60, "block": 4, "burn_in": 20}
+    settings = {"observe": observe, "sweep": {"k": [0.5, 2.0]}, "until": {"energy": 0.05}, "trajectories": 300, "block": 16, "burn_in": 20}
     with Processes(2) as processes:
         troubled = Troubled(processes, tmp_path, "die", block=1)
         found = carry_out(asked(**settings), executor=troubled)
     monkeypatch.undo()
     whole = carry_out(asked(**settings), executor=Threads(1))
     same(found, whole)
-    assert found.trajectories_run == whole.trajectories_run == [32, 44]
+    assert found.trajectories_run == whole.trajectories_run == [128, 288]
     assert troubled.died
 
 

@@ -112,3 +112,27 @@ def test_work_grows_with_pairs():
 
     few, more, many = map(bodies, (16, 32, 64))
     assert (many - 2 * more) / (more - 2 * few) == pytest.approx(4, rel=0.05)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_reference_that_cannot_be_paid_is_not_measured(monkeypatch, exact):
+    """The sample of the scheme itself stands; what it would be compared with, Metropolised or at a second temperature, says what it would cost."""
+    calls = []
+
+    def dear(*given, **more):
+        calls.append(given)
+        if len(calls) > 1:
+            raise sampling.Unaffordable("64 trajectories take about 1000 s; give budget=")
+        return sampling.sample(*given, **more)
+
+    monkeypatch.setattr("bismut.findings.judging.sample", dear)
+    monkeypatch.setattr("bismut.findings.gibbs.quadrature", lambda *given: None)
+    if not exact:
+        monkeypatch.setattr("bismut.findings.gibbs.metropolised", lambda *given: None)
+    scheme = oscillator()
+    findings = equilibrium(scheme, State(jnp.zeros(1), jnp.zeros(1)), step=0.1, seed=4, budget=0.3, tolerance=0.05)
+    average = next(finding for finding in findings if finding.law == "⟨U⟩/kT")
+    assert len(calls) == 2
+    assert not average.known
+    assert "take about 1000 s" in average.words
+    assert next(finding for finding in findings if finding.law.startswith("temperature")).known

@@ -74,8 +74,8 @@ def largest(tree: Any) -> float:
 
 def _on_the_space(space: Space, q: Any, eps: float) -> Finding:
     after = lambda k: float(space.violation(jax.tree.map(lambda leaf: np.asarray(leaf)[k], q)))
-    words = f"violation after {_STEPS} steps, {after(_STEPS // 2):.1e} after {_STEPS // 2}"
-    return at_most("stays on the space", after(-1), 1e2 * _STEPS * eps, True, words)
+    growth = f"; {after(_STEPS // 2):.1e} after {_STEPS // 2}, in single precision" if eps > 1e-10 else ""
+    return at_most("stays on the space", after(-1), 1e2 * _STEPS * eps, True, f"violation after {_STEPS} steps{growth}")
 
 
 def _volume(scheme: Scheme, volume: float, step: float, limit: float, claimed: bool) -> Finding:
