@@ -213,6 +213,7 @@ def checked(**own: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             held: dict[str, Any] = {}
+            value: Any
             for name, value in (*zip(names, args, strict=False), *kwargs.items()):
                 if name not in parameters:
                     raise TypeError(f"{function.__name__} has no argument {name!r}. {nearest(name, parameters)}")

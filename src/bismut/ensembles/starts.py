@@ -52,7 +52,7 @@ def _made_by(scheme: Scheme, start: Start | Maxwell) -> bool:
         return _equal(start.system, scheme.system)
     if start.velocity is None or traced(start, scheme):
         return start.velocity is None
-    again = start_on(scheme, start, time_of(start))
+    again: Any = start_on(scheme, start, time_of(start))
     eps = float(np.finfo(scheme.system.dtype).eps)
     pairs = list(zip(jax.tree.leaves(again.p), jax.tree.leaves(start.p), strict=True))
     largest = max((float(np.max(np.abs(x), initial=0.0)) for x, _ in pairs), default=0.0)
