@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.programs import CALL, LOOPS, Equation, Refused, constants, reached, trace
+from bismut.tracing import traced
 
 
 def depends(function: Callable, x, *rest) -> bool:
@@ -48,7 +49,7 @@ def holds_infinity(function: Callable, *arguments) -> bool:
 
 def infinite(value) -> bool:
     """Whether any entry of an array is infinite; False of one that JAX traces."""
-    if isinstance(value, jax.core.Tracer) or not jnp.issubdtype(jnp.result_type(value), jnp.floating):
+    if traced(value) or not jnp.issubdtype(jnp.result_type(value), jnp.floating):
         return False
     return bool(np.isinf(np.asarray(value)).any())
 
