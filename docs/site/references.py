@@ -16,15 +16,14 @@ from sphinx.util import logging
 log = logging.getLogger(__name__)
 
 _JAX, _XARRAY = "https://docs.jax.dev/en/latest/_autosummary/", "https://docs.xarray.dev/en/stable/generated/"
+_FUNCTIONS = """
+  Array custom_jvp debug.print grad jit vmap random.normal lax.reduce_window lax.scan lax.top_k lax.while_loop scipy.linalg.expm
+  scipy.interpolate.RegularGridInterpolator scipy.ndimage.map_coordinates
+  scipy.special.betainc scipy.special.erf scipy.special.gammainc scipy.special.gammaln scipy.special.i0
+"""
 ELSEWHERE = {
-    "jax.Array": f"{_JAX}jax.Array.html",
-    "jax.custom_jvp": f"{_JAX}jax.custom_jvp.html",
-    "jax.grad": f"{_JAX}jax.grad.html",
-    "jax.jit": f"{_JAX}jax.jit.html",
-    "jax.lax.scan": f"{_JAX}jax.lax.scan.html",
+    **{f"jax.{name}": f"{_JAX}jax.{name}.html" for name in _FUNCTIONS.split()},
     "jax.numpy": "https://docs.jax.dev/en/latest/jax.numpy.html",
-    "jax.random.normal": f"{_JAX}jax.random.normal.html",
-    "jax.vmap": f"{_JAX}jax.vmap.html",
     "xarray.DataArray": f"{_XARRAY}xarray.DataArray.html",
     "xarray.DataTree": f"{_XARRAY}xarray.DataTree.html",
     "xarray.Dataset": f"{_XARRAY}xarray.Dataset.html",
