@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figures test test-newest test-ovito test-install page-test docs check measure bench clean
+.PHONY: demo figures test test-newest test-ovito test-install test-machines test-pages page-test docs check measure bench clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
@@ -11,12 +11,22 @@ figures: .venv/demo
 	$(BIN)/bismut figure all
 
 test: .venv/test check
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser and not machines and not pages"
+
+# Every Python block of every page and every notebook, run and compared with what is printed there.
+test-pages: .venv/test
+	$(BIN)/pytest -n 2 --dist worksteal -m pages tests/docs
 
 # Pages of moving bodies and the documentation in a real browser, without a network. Debian's Chromium is installed if there is none.
 page-test: .venv/test docs
 	@command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
-	$(BIN)/pytest -m browser tests/pages
+	$(BIN)/pytest -m "browser and not slow" tests/pages
+
+# The published bits of tests/machines: code for other levels of x86-64, and for 64-bit ARM under qemu. What it needs of Debian's is installed if it is missing.
+test-machines: .venv/test
+	@command -v qemu-aarch64 >/dev/null && command -v aarch64-linux-gnu-gcc >/dev/null || { apt-get update -qq && \
+	  apt-get install -y -qq --no-install-recommends qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross >/dev/null; }
+	$(BIN)/pytest -n 2 --dist worksteal -m machines tests/machines
 
 # The documentation site, in build/site, with an environment of its own. Warnings are errors, and every link is followed.
 docs: .docs/ready
@@ -27,17 +37,17 @@ docs: .docs/ready
 	.docs/bin/pip install --quiet --constraint constraints.txt --editable '.[figures,view,docs]'
 	touch $@
 
-# Wheel and sdist as a user installs them, in fresh environments outside the checkout, for Python 3.11, 3.12 and 3.13.
+# Wheel and sdist as a user installs them, in fresh environments outside the checkout, for Python 3.11 to 3.14, as far as they are found.
 test-install:
 	PYTHON=$(PYTHON) .ci/install
 
 # Other versions of jax, with a Python that has them, each in an environment of its own in which jax is not pinned: a file of each room, and that the
 # native engine computes. What a new version breaks, it breaks there. A Python that is not here is named and left out.
-SMOKE := cli/test_toml engines/test_compiler ensembles/test_ensemble flows/test_structure mechanics/test_dependence noise/test_threefry \
-  repetition/test_loops spaces/test_retraction store/test_results
+SMOKE := cli/test_toml engines/test_compiler ensembles/test_ensemble flows/test_structure programs/test_dependence noise/test_threefry \
+  body_loops/test_loops spaces/test_retraction store/test_results
 
 test-newest:
-	MATRIX="3.12:jax==0.11.2 3.13:jax" .ci/newest $(SMOKE:%=tests/%.py)
+	MATRIX="3.12:jax==0.11.2 3.13:jax 3.14:jax" .ci/newest $(SMOKE:%=tests/%.py)
 
 # Files read back by OVITO, which takes 600 MB with Qt and so has an environment of its own.
 test-ovito: .ovito/ready
@@ -49,7 +59,7 @@ test-ovito: .ovito/ready
 	.ovito/bin/pip install --quiet --constraint constraints.txt --editable '.[share,smoke,ovito]'
 	touch $@
 
-PAGES := docs/api.py docs/performance.py docs/site docs/notebooks/execute.py docs/pictures
+PAGES := docs/api.py docs/performance.py docs/site docs/notebooks/execute.py docs/pictures docs/live
 
 check: .venv/test
 	$(BIN)/ruff check src tests benchmarks examples $(PAGES)
@@ -64,6 +74,7 @@ measure: .venv/test
 bench: .bench/ready
 	.bench/bin/python -m benchmarks.page
 	.bench/bin/python -m benchmarks
+	.bench/bin/python -m benchmarks.sizes
 
 .bench/ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 	$(PYTHON) -m venv .bench

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from benchmarks import scaling
-from benchmarks.table import GOALS, contest, first_results
+from benchmarks.table import GOALS, contest, first_results, memory, speeds
 from bismut.engines.native.target import processor
 from bismut.executors.threads import cores
 
@@ -36,6 +36,12 @@ def main() -> None:
         if not asked.only or asked.only in "first result":
             found["first"] = first_results(min(rounds, 3), say)
             _print_first(found["first"])
+        if not asked.only or asked.only in "one trajectory":
+            found["alone"] = speeds(rounds, say)
+            _print_rows("one trajectory, M steps/s", found["alone"], "speed", "≥", 1.0)
+        if not asked.only or asked.only in "memory":
+            found["memory"] = memory(say)
+            _print_rows("memory, GB", found["memory"], "bytes", "≤", 1e9)
     if not asked.goals and not asked.only:
         studies = {
             "trajectories": lambda: scaling.trajectories(3, say),
@@ -67,6 +73,13 @@ def _print_first(rows: list[dict]) -> None:
     print("\nfirst result in a new process, import and compiling included")
     for row in rows:
         print(f"  {row['work']:28} {row['seconds']:6.1f} s   ≤ {row['wanted']:g}{'' if row['reached'] else '  short'}")
+
+
+def _print_rows(title: str, rows: list[dict], what: str, sign: str, unit: float) -> None:
+    print(f"\n{title}")
+    for row in rows:
+        found = f"missing: {row['missing'][:60]}" if row["missing"] else f"{row[what] / unit:8.2f}"
+        print(f"  {row['work']:28} {found}   {sign} {row['wanted'] / unit:g}{'' if row['reached'] else '  short'}")
 
 
 def _print_study(name: str, rows: list[dict]) -> None:

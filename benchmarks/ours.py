@@ -9,7 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from benchmarks.timing import BOX_CUTOFF, BOX_SPACING, Ready, timed
+from benchmarks.timing import BOND, BOX_CUTOFF, BOX_SPACING, Ready, fcc, rods, timed, triangle
+from bismut.body_loops import Bonds, Pair, pairs
+from bismut.registry import GALLERY
 
 jax.config.update("jax_enable_x64", True)
 
@@ -88,13 +90,53 @@ def points(count: int) -> tuple:
     return scheme, scheme.start(lattice(count), temperature=1.0), 0.005
 
 
+def fluid(count: int) -> tuple:
+    """The Lennard-Jones liquid at ρ = 0.8442 and kT = 1, fading from 2 to 2.5; `count` is 4 n³."""
+    x, side = fcc(count)
+    potential = bm.lennard_jones(cutoff=(2.0, 2.5))
+    system = bm.mechanical(bm.Euclidean(3) ** count, potential=potential, box=bm.Box((side, side, side)))
+    scheme = bm.Langevin(system, temperature=1.0, friction=0.1)
+    return scheme, scheme.start(x, temperature=1.0), 0.005
+
+
+def gay_berne(count: int) -> tuple:
+    """Gay–Berne rods of κ = 3, κ′ = 5, μ = 2, ν = 1, in a periodic box."""
+    x, sides = rods(count)
+    inertia = np.tile([2.0, 2.0, 0.4], (count, 1))
+    system = bm.rigid_bodies(mass=np.ones(count), inertia=inertia, potential=bm.gay_berne(cutoff=(3.2, 4.0)), box=bm.Box(sides))
+    scheme = bm.Langevin(system, temperature=1.0, friction=1.0, splitting=bm.OBABO)
+    return scheme, scheme.start((x, np.tile(np.eye(3), (count, 1, 1))), temperature=1.0), 0.002
+
+
+def trimer(count: int) -> tuple:
+    """A molecule of three points with three fixed distances, by a Verlet step and then the bath, as LAMMPS does it."""
+    assert count == 3
+
+    def constraint(x):
+        return jnp.stack([(x[i] - x[j]) @ (x[i] - x[j]) for i, j in ((0, 1), (0, 2), (1, 2))]) - squares
+
+    start = triangle()
+    squares = np.array([((start[i] - start[j]) ** 2).sum() for i, j in ((0, 1), (0, 2), (1, 2))])
+    scheme = bm.Langevin(bm.mechanical(bm.Euclidean(3) ** 3, constraint=constraint), temperature=1.0, friction=1.0, splitting=bm.GLA(bm.Verlet))
+    return scheme, scheme.start(start, temperature=1.0), 0.005
+
+
+def chain(count: int) -> tuple:
+    """A chain of `count` points on count − 1 rigid links, by a Verlet step and then the bath."""
+    joined = Bonds(np.arange(count - 1), np.arange(1, count))
+    constraint = lambda x: pairs(lambda a, b, _: Pair(own=(b - a) @ (b - a)), x, bonds=joined).own - BOND**2
+    system = bm.mechanical(bm.Euclidean(3) ** count, constraint=constraint)
+    scheme = bm.Langevin(system, temperature=1.0, friction=1.0, splitting=bm.GLA(bm.Verlet))
+    return scheme, scheme.start(BOND * np.arange(count)[:, None] * np.array([0.6, 0.0, 0.8]), temperature=1.0), 0.005
+
+
 def lattice(count: int, spacing: float = 1.5) -> np.ndarray:
     side = int(np.ceil(count ** (1 / 3)))
     return spacing * np.stack(np.unravel_index(np.arange(count), (side,) * 3), -1).astype(float)
 
 
 SINGLE = {"euler": euler, "baoab": baoab, "bodies": bodies, "bodies, Verlet": bodies_verlet, "top": top}
-MANY = {"dipoles": dipoles, "box": box, "points": points}
+MANY = {"dipoles": dipoles, "box": box, "points": points, "fluid": fluid, "rods": gay_berne, "trimer": trimer, "chain": chain}
 
 # At every step, of the last component of the momentum.
 OBSERVERS = {
@@ -109,6 +151,10 @@ def last_momentum(state: bm.State) -> jax.Array:
 
 
 def problem(name: str, count: int) -> tuple:
+    if name in GALLERY:
+        entry = GALLERY[name]
+        scheme = entry.scheme(entry.build())
+        return scheme, entry.start(scheme), entry.step
     return MANY[name](count) if name in MANY else SINGLE[name]()
 
 

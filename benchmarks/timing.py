@@ -13,8 +13,37 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 ROOT = Path(__file__).parents[1]
 BOX_SPACING, BOX_CUTOFF = 1.2, 3.0  # of dipoles in a box, for all who have one: about 65 neighbours each
+
+
+BOND = 1.0  # of molecules with fixed distances
+
+
+def fcc(count: int, density: float = 0.8442) -> tuple[np.ndarray, float]:
+    """Places of 4 n³ points of a liquid in a cube, and its side."""
+    n, side = round((count / 4) ** (1 / 3)), (count / density) ** (1 / 3)
+    assert 4 * n**3 == count, f"a face-centred cube has 4 n³ points, not {count}"
+    corners = np.stack(np.unravel_index(np.arange(n**3), (n, n, n)), -1)[:, None]
+    base = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
+    return (corners + base).reshape(-1, 3) * (side / n), side
+
+
+def rods(count: int) -> tuple[np.ndarray, tuple[float, float, float]]:
+    """Places of 4 n³ rods of length 3, side by side in layers, and the sides of their box."""
+    n, spacing = round((count / 4) ** (1 / 3)), np.array([1.3, 1.3, 3.6])
+    shape = (2 * n, 2 * n, n)
+    assert 4 * n**3 == count, f"there are 4 n³ rods, not {count}"
+    x, y, z = spacing * shape
+    return spacing * np.stack(np.unravel_index(np.arange(count), shape), -1), (float(x), float(y), float(z))
+
+
+def triangle(degrees: float = 104.52) -> np.ndarray:
+    """Three points, two bonds and the angle between them."""
+    half = np.deg2rad(degrees) / 2
+    return BOND * np.array([[0.0, 0.0, 0.0], [np.sin(half), np.cos(half), 0.0], [-np.sin(half), np.cos(half), 0.0]])
 
 
 class Missing(Exception):

@@ -25,15 +25,15 @@ import jax
 import psutil
 
 import bismut as bm
-from bismut.ensembles import carry_out, request
-from bismut.ensembles.journal import Memory
-from bismut.ensembles.kept import block_arrays
-from bismut.ensembles.working import Work
-from bismut.executors import Line
+from bismut.documents import plain_json
+from bismut.ensembles import request, run_request
+from bismut.ensembles.block_codec import block_arrays
+from bismut.ensembles.block_job import BlockJob
+from bismut.ensembles.journal import MemoryJournal
+from bismut.executors import Channel
 from bismut.executors.worker import packed
 from bismut.gallery import entry
-from bismut.store import asked_of_request, carry_out_kept, claim, origin
-from bismut.store.manifest import plain_json
+from bismut.store import asked_counts, claim, run_and_store, run_provenance
 
 jax.config.update("jax_enable_x64", True)
 
@@ -55,7 +55,7 @@ def main() -> None:
         for kind, make in KINDS.items():
             with ExitStack() as stack:
                 one, two = (_entered(stack, make(n)) for n in (1, 2))
-                sides = [partial(carry_out, run, executor=executor, progress=False) for executor in (one, two)]
+                sides = [partial(run_request, run, executor=executor, progress=False) for executor in (one, two)]
                 found[kind] = _compared(f"{kind}: speed-up from 1 to 2 workers", *sides, rounds, lambda one, two: one / two)
         found["storing"] = _compared("storing: overhead", *storing(run), rounds, lambda kept, free: 100 * (kept / free - 1), " %")
     found["constants"] = constants()
@@ -76,9 +76,9 @@ def _run(seconds: float, block: int = 4096, blocks: int = 8, steps: int | None =
     )
     if steps is not None:
         return made(steps)
-    carry_out(made(20), executor=bm.Threads(1), progress=False)
+    run_request(made(20), executor=bm.Threads(1), progress=False)
     clock = time.process_time()
-    carry_out(made(100), executor=bm.Threads(1), progress=False)
+    run_request(made(100), executor=bm.Threads(1), progress=False)
     return made(max(100, int(100 * seconds / max(time.process_time() - clock, 1e-3))))
 
 
@@ -104,11 +104,11 @@ def storing(run: Any) -> tuple[Callable[[], None], Callable[[], None]]:
 
     def kept() -> None:
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
-            documents = {"provenance.json": plain_json(origin(run, "benchmark"))}
-            with claim(Path(folder) / "run", documents, asked=asked_of_request(run)) as claimed:
-                carry_out_kept(claimed, run, executor=executor, progress=False)
+            documents = {"provenance.json": plain_json(run_provenance(run, "benchmark"))}
+            with claim(Path(folder) / "run", documents, asked=asked_counts(run)) as claimed:
+                run_and_store(claimed, run, executor=executor, progress=False)
 
-    return kept, partial(carry_out, run, executor=executor, progress=False)
+    return kept, partial(run_request, run, executor=executor, progress=False)
 
 
 def _entered(stack: ExitStack, executor: Any) -> Any:
@@ -118,35 +118,35 @@ def _entered(stack: ExitStack, executor: Any) -> Any:
 def constants() -> dict[str, tuple[float, float]]:
     """What the model is made of: bytes, or seconds by the clock and of processor time of all processes."""
     run = _run(0.0, steps=100)
-    work = Work(run, keeps=False, ends=False, turn=45.0)
+    work = BlockJob(run, keeps=False, ends=False, time_slice=45.0)
     found = {"request, bytes": (len(packed(work)),) * 2, "compile": _spent(work.open, 1)}
-    journal, again = Memory(), Memory()
-    carry_out(run, executor=bm.Threads(1), journal=journal, progress=False)
+    journal, again = MemoryJournal(), MemoryJournal()
+    run_request(run, executor=bm.Threads(1), journal=journal, progress=False)
     again.blocks, result = journal.blocks, journal.blocks[0, 0]
     found["result of a block, bytes"] = (len(pickle.dumps(result, 5)),) * 2
-    found["merge a block"] = _spent(lambda: carry_out(run, executor=bm.Threads(1), journal=again, progress=False), 5, run.blocks)
+    found["merge a block"] = _spent(lambda: run_request(run, executor=bm.Threads(1), journal=again, progress=False), 5, run.blocks)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder, claim(Path(folder) / "run") as stored:
         arrays = block_arrays(run, result)
         found["commit a block"] = _spent(lambda: stored.commit(0, 0, arrays), 20)
     for kind in ("processes", "dask"):
         with ExitStack() as stack:
-            begin = lambda kind=kind, stack=stack: list(stack.enter_context(KINDS[kind](1)).each(_light, range(1), Line()))
+            begin = lambda kind=kind, stack=stack: list(stack.enter_context(KINDS[kind](1)).each(_light, range(1), Channel()))
             found[f"{kind}: begin a worker and import JAX"] = _spent(begin, 1)
         with KINDS[kind](1) as executor:
-            several = lambda executor=executor: list(executor.each(_nothing, range(200), Line()))
+            several = lambda executor=executor: list(executor.each(_nothing, range(200), Channel()))
             several()
             found[f"{kind}: hand over a block"] = _spent(several, 2, 200)
     return found
 
 
-def _nothing(job: int, line: Line) -> int:
+def _nothing(job: int, channel: Channel) -> int:
     return job
 
 
-def _light(job: int, line: Line) -> int:
-    import bismut.public  # as the first block does
+def _light(job: int, channel: Channel) -> int:
+    import bismut._api  # as the first block does
 
-    return len(bismut.public.__all__)
+    return len(vars(bismut._api))
 
 
 def _spent(call: Callable[[], Any], times: int, parts: int = 1) -> tuple[float, float]:

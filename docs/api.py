@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bismut import public
+import bismut
+from bismut.registry import OBSERVERS, PAIR_ENERGIES, PATHS, QUANTITIES, SCHEMES, SPACES, SPLITTINGS
 
 PAGE = Path(__file__).with_suffix(".md")
 SOURCE = Path(__file__).parents[1]
@@ -33,7 +34,7 @@ GROUPS = {
         "Where things live. `A * B` is a product, `A ** K` a power.",
         "Euclidean Circle Torus SO2 SO3 SE2 SE3 Product Power so sl su matrix_algebra structure_constants Space Group",
     ),
-    "Systems": ("What moves.", "System mechanical rigid_bodies LiePoisson in_space State"),
+    "Systems": ("What moves.", "System mechanical rigid_bodies LiePoisson in_space with_parameters State"),
     "Symmetries": ("For `System(..., symmetries={name: ...})`.", "translation translations left_rotation left_rotations right_rotation symmetry"),
     "Noise": ("What drives.", "Wiener OrnsteinUhlenbeck Jumps FractionalBrownian Recorded Path"),
     "Schemes": (
@@ -42,17 +43,30 @@ GROUPS = {
         "DiscreteHamiltonian Reduced Claims",
     ),
     "Comparison methods": ("Not variational; named for what they are.", "EulerMaruyama ImplicitEulerMaruyama RungeKutta4"),
-    "Baths": ("Heat: A is free motion, B a kick, O exact contact with the bath.", "Langevin BAOAB ABOBA OBABO GLA Metropolised thermalize"),
+    "Baths": (
+        "Heat: A is free motion, B a kick, O exact contact with the bath.",
+        "Langevin BAOAB ABOBA OBABO GLA Metropolised WordSplitting Brownian Isobaric thermalize",
+    ),
     "Runs": ("Many trajectories, or one.", "simulate trajectory average merge Result Trajectory Plan Threads Processes Dask"),
     "Observables": (
         "Functions of a state, for `observe=`; a plain function of a `State` is one, too.",
-        "energy kinetic_energy potential_energy temperature momentum invariant heat work integrator_error acceptance",
+        "energy kinetic_energy potential_energy temperature momentum invariant heat work integrator_error acceptance "
+        "polarisation nematic_tensor nematic_order",
     ),
     "Observers": (
         "What sees more than one state at a time, for `observe=`.",
         "time_average histogram quantiles extremes autocorrelation mean_squared_displacement section first_passage paths values Observer",
     ),
     "Findings": ("What a scheme claims, measured.", "verify verify_step advise_step Advice explain check_space symplectic_defect"),
+    "Response": (
+        "Numbers with errors: means to a tolerance, transport, how averages move, free energies, fits.",
+        "expectation Expectation transport Transport sensitivity Sensitivity free_energy free_energy_of_work FreeEnergy "
+        "fit Fit fit_averages AveragesFit",
+    ),
+    "Sampling": (
+        "Draws from a density on spaces, groups and surfaces.",
+        "sample Draws Domain Sphere Stiefel SO SU Real Positive Simplex PositiveDefinite malt kernel",
+    ),
     "The variational principle": (
         "Actions of whole paths, and what follows from them.",
         "action_sum action_differential end_momenta euler_lagrange noether_momenta discrete_symplectic_form",
@@ -60,12 +74,25 @@ GROUPS = {
     "Bodies": ("Shapes of rigid bodies.", "Body body stack_bodies principal_axes points_of Placed pair_indices Box"),
     "Energies of bodies": (
         "Add up with `+`, for `rigid_bodies(potential=...)`.",
-        "Potential pair_potential with_forces dipoles uniform_field soft_spheres gay_berne springs gravity harmonic_trap soft_box",
+        "Potential pair_potential with_forces dipoles uniform_field soft_spheres gay_berne springs gravity harmonic_trap soft_box tail_correction "
+        "sites Ewald ReactionField bonds angles dihedrals bonded_pairs",
     ),
+    "Starts of matter": ("Where many points or bodies begin.", "lattice random_packing minimize Minimum read_structure Structure"),
     "Noises of bodies": ("Add up with `+`, for `rigid_bodies(noise=...)`.", "Noise translation_noise orientation_noise pair_noise"),
     "Store": ("Results on disk.", "save load"),
     "Sharing": ("Formats of other programs, see [Sharing](sharing.md), which also has `bm.units`.", "export import_state to_arviz"),
-    "Views": ("Moving bodies, in a page.", "view View Drawing Part Line"),
+    "Views": ("Moving bodies, in a page: recorded, or running there.", "view View page Page Drawing Part Line"),
+}
+
+# Whatever is registered and not named above stands at the end of its group.
+REGISTERED = {
+    "Spaces": SPACES,
+    "Noise": PATHS,
+    "Schemes": SCHEMES,
+    "Baths": SPLITTINGS,
+    "Observables": QUANTITIES,
+    "Observers": OBSERVERS,
+    "Energies of bodies": PAIR_ENERGIES,
 }
 
 # Methods and properties that a user calls; the others serve the library itself.
@@ -85,28 +112,36 @@ MEMBERS = {
 }
 
 
+def groups() -> dict[str, tuple[str, list[str]]]:
+    """Headings, with a sentence and the names below each."""
+    named = {name for _, names in GROUPS.values() for name in names.split()}
+    more = {group: [name for name in registry.own if name not in named] for group, registry in REGISTERED.items()}
+    return {group: (words, [*names.split(), *more.get(group, [])]) for group, (words, names) in GROUPS.items()}
+
+
 def page() -> str:
     """The whole page."""
-    listed = [name for _, names in GROUPS.values() for name in names.split()]
-    if sorted(listed) != sorted(public.__all__):
-        raise SystemExit(f"docs/api.py: the groups and bismut.public differ in {sorted(set(listed) ^ set(public.__all__)) or 'names given twice'}.")
-    index = [f"- **{group}**: {', '.join(f'[`{name}`](#{_anchor(name)})' for name in names.split())}" for group, (_, names) in GROUPS.items()]
+    listed = [name for _, names in groups().values() for name in names]
+    if sorted(listed) != sorted(bismut.__all__):
+        raise SystemExit(f"docs/api.py: the groups and bismut.__all__ differ in {sorted(set(listed) ^ set(bismut.__all__)) or 'names given twice'}.")
+    index = [f"- **{group}**: {', '.join(f'[`{name}`](#{_anchor(name)})' for name in names)}" for group, (_, names) in groups().items()]
     parts = [HEAD, "\n".join(index)]
-    for group, (words, names) in GROUPS.items():
-        parts += [f"## {group}\n\n{words}", *(_entry(name) for name in names.split())]
+    for group, (words, names) in groups().items():
+        parts += [f"## {group}\n\n{words}", *(_entry(name) for name in names)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def _anchor(name: str) -> str:
-    """Distinct for `Body` and `body`, which one heading would not tell apart."""
-    kind = "class" if inspect.isclass(getattr(public, name)) else "bm"
+    """Distinct for `Body` and `body`, `SO` and `so`, which one heading would not tell apart."""
+    thing = getattr(bismut, name)
+    kind = "class" if inspect.isclass(thing) or (inspect.isfunction(thing) and name[0].isupper()) else "bm"
     return f"{kind}-{name}"
 
 
 def _entry(name: str) -> str:
-    thing = getattr(public, name)
+    thing = getattr(bismut, name)
     callable_ = inspect.isclass(thing) or inspect.isroutine(thing) or hasattr(thing, "__wrapped__")
-    words = inspect.getdoc(thing) if callable_ else thing.words
+    words = inspect.getdoc(thing) if callable_ else thing.description
     file = Path(inspect.getfile(inspect.unwrap(thing) if callable_ else type(thing))).relative_to(SOURCE)
     code = f"```py\n{signature(name, thing)}\n```" if callable_ else ""
     if not words:
@@ -119,7 +154,7 @@ def _members(name: str) -> str:
     """The chosen methods and properties of a class."""
     lines = []
     for member in MEMBERS.get(name, "").split():
-        found = inspect.getattr_static(getattr(public, name), member)
+        found = inspect.getattr_static(getattr(bismut, name), member)
         words = inspect.getdoc(found)
         if not words:
             raise SystemExit(f"docs/api.py: {name}.{member} has no docstring.")

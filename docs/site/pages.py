@@ -6,6 +6,7 @@ The order of the sidebar is that of docs/README.md, so a page that is not listed
 
 from __future__ import annotations
 
+import html
 import os
 import re
 from pathlib import Path
@@ -21,6 +22,8 @@ RENAMED = {
 }
 # A link or a picture in Markdown, outside of code: its text, its target, and the part of a page.
 LINK = re.compile(r"(!?)\[((?:[^\[\]`]|`[^`\n]*`)*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
+# A paragraph that is one link to a program that makes a page that runs: docs/live/NAME.py.
+LIVE = re.compile(r"^\[([^\[\]]+)\]\(([^)\s#]*live/(\w+)\.py)\)\.?$", re.MULTILINE)
 CODE = re.compile(r"(^```.*?^```|^    [^\n]*$)", re.DOTALL | re.MULTILINE)
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 
@@ -76,9 +79,26 @@ def rewritten(text: str, path: str, known: dict[str, str], linked: set[str]) -> 
     if path == "docs/api.md":
         text = re.sub(r'<a id="([\w-]+)"></a>', lambda found: f"({found[1].lower()})=", text)
     text = text.replace("<!-- beside -->", ":::::{container} beside").replace("<!-- end -->", ":::::")
+    text = LIVE.sub(lambda found: _embedded(found, path, known, linked), text)
     parts = CODE.split(text)
     parts[::2] = [LINK.sub(lambda found: _link(found, path, known, linked), part) for part in parts[::2]]
     return "".join(parts)
+
+
+def live() -> list[Path]:
+    """Programs that make pages that run."""
+    return sorted((ROOT / "docs" / "live").glob("*.py"))
+
+
+def _embedded(found: re.Match[str], path: str, known: dict[str, str], linked: set[str]) -> str:
+    """The page itself, where Markdown has a link to the program that makes it."""
+    words, target, name = html.escape(found[1]), os.path.normpath(Path(path).parent / found[2]), found[3]
+    if not (ROOT / target).exists():
+        raise SystemExit(f"{path} links to {found[2]}, which is not there.")
+    linked.add(target)
+    page = os.path.relpath(f"view/live-{name}.html", Path(known[path]).parent)
+    frame = f'<iframe class="view" src="{page}" title="{words}" loading="lazy"></iframe>'
+    return f"```{{raw}} html\n{frame}\n```\n\n{{source}}`{found[1].replace('`', '')} <{target}>`"
 
 
 def _link(found: re.Match[str], path: str, known: dict[str, str], linked: set[str]) -> str:

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _JAX, _XARRAY = "https://docs.jax.dev/en/latest/_autosummary/", "https://docs.xarray.dev/en/stable/generated/"
 _FUNCTIONS = """
-  Array custom_jvp debug.print grad jit vmap random.normal lax.reduce_window lax.scan lax.top_k lax.while_loop scipy.linalg.expm
+  Array custom_jvp debug.print grad jit make_jaxpr vmap random.normal lax.reduce_window lax.scan lax.top_k lax.while_loop scipy.linalg.expm
   scipy.interpolate.RegularGridInterpolator scipy.ndimage.map_coordinates
   scipy.special.betainc scipy.special.erf scipy.special.gammainc scipy.special.gammaln scipy.special.i0
 """

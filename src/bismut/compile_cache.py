@@ -1,8 +1,9 @@
-"""Compiled functions, remembered by what they do and not by which object they are.
+"""The one cache of compiled programs and of what is derived from them.
 
-    two calls share a program  if  their functions are the same (`sameness`) and their numbers have the same shapes
+    two calls share a program  if  their functions are the same (`function_hash`) and their arrays have the same shapes and types
 
-A lambda that is written again in a loop compiles nothing again, and what was not used for long is forgotten: memory is bounded.
+Programs are keyed by what functions do, not by object identity, so a lambda written in a loop is compiled once. Memory is bounded: least recently
+used entries are evicted.
 """
 
 import logging
@@ -15,25 +16,26 @@ from typing import Any, ParamSpec, TypeVar, cast
 import equinox as eqx
 import jax
 
-from bismut.sameness import can_compare, key_of
+from bismut.function_hash import can_compare, key_of
 
 log = logging.getLogger(__name__)
 
-_MOST = 32  # programs kept: each may hold some megabytes of machine code
+_CAPACITY = 32  # programs: each may hold some megabytes of machine code
 
 Value = TypeVar("Value")
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 
 
-class Memory:
-    """The last so many values by their keys; `made` counts how often one had to be made."""
+class LRUCache:
+    """Least-recently-used cache with a lock; `misses` counts how often a value had to be computed."""
 
-    def __init__(self, most: int = _MOST):
-        self.most, self.made = most, 0
+    def __init__(self, capacity: int = _CAPACITY):
+        self.capacity, self.misses = capacity, 0
         self._values: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of a key; computed outside the lock if it is missing, since that may take seconds."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -41,19 +43,19 @@ class Memory:
         value = make()
         with self._lock:
             value = self._values.setdefault(key, value)  # another thread may have been faster
-            self.made += 1
-            while len(self._values) > self.most:
+            self.misses += 1
+            while len(self._values) > self.capacity:
                 self._values.popitem(last=False)
         return value
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Another value in place of one that is known."""
+        """Replace the value of a key, if it is still in the cache."""
         with self._lock:
             if key in self._values:
                 self._values[key] = value
 
     def peek(self, key: Hashable) -> Any:
-        """What is known under a key, or None."""
+        """The value of a key, or None; its age is unchanged."""
         with self._lock:
             return self._values.get(key)
 
@@ -61,8 +63,8 @@ class Memory:
         return len(self._values)
 
 
-class Key:
-    """A key that is hashed once: some are trees of hundreds of tuples, and are asked for several times a run."""
+class ProgramKey:
+    """A key hashed once: some are trees of hundreds of tuples, looked up several times a run."""
 
     __slots__ = ("_hash", "value")
 
@@ -73,55 +75,55 @@ class Key:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Key) and self._hash == other._hash and self.value == other.value)
+        return self is other or (isinstance(other, ProgramKey) and self._hash == other._hash and self.value == other.value)
 
 
-def key(tree: Any) -> Key:
+def program_key(tree: Any) -> ProgramKey:
     """Equal for trees whose functions are the same and whose arrays have the same shapes and types."""
     shapes = jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype) if eqx.is_array(leaf) or isinstance(leaf, jax.ShapeDtypeStruct) else leaf, tree)
-    found = key_of(shapes)
-    if can_compare(found):
-        return Key(found)
-    # Something cannot be looked into: what holds it is compared as Python does.
+    value = key_of(shapes)
+    if can_compare(value):
+        return ProgramKey(value)
+    # Something is opaque: the leaf that holds it is compared as Python does.
     leaves, structure = jax.tree.flatten(shapes)
-    return Key((structure, tuple(map(key_of, leaves))))
+    return ProgramKey((structure, tuple(map(key_of, leaves))))
 
 
-def split(tree: Any) -> tuple[tuple, Callable[[Any], Any]]:
-    """The arrays of a tree, and the function that puts arrays in their place. It knows the tree, so equal functions in two trees do no harm."""
+def partition(tree: Any) -> tuple[tuple, Callable[[Any], Any]]:
+    """The arrays of a tree, and the function that puts arrays back. It closes over the tree, so equal functions in two trees do no harm."""
     leaves, structure = jax.tree.flatten(tree)
     places = [i for i, leaf in enumerate(leaves) if eqx.is_array(leaf)]
     rest = [None if eqx.is_array(leaf) else leaf for leaf in leaves]
 
-    def whole(numbers):
+    def combine(arrays):
         new = list(rest)
-        for i, number in zip(places, numbers, strict=True):
-            new[i] = number
+        for i, array in zip(places, arrays, strict=True):
+            new[i] = array
         return jax.tree.unflatten(structure, new)
 
-    return tuple(leaves[i] for i in places), whole
+    return tuple(leaves[i] for i in places), combine
 
 
-_FUNCTIONS = Memory(128)
+_FUNCTIONS = LRUCache(128)
 
 
-def compiled(function: Callable[Given, Value]) -> Callable[Given, Value]:
+def compiled(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
     """The function as a compiled one: arrays in its arguments are data, everything else belongs to the program."""
 
     @wraps(function)
-    def call(*arguments: Given.args, **named: Given.kwargs) -> Value:
-        numbers, whole = split((arguments, named))
+    def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Value:
+        arrays, combine = partition((arguments, named))
 
         def make():
-            def inner(numbers):
-                given, words = whole(numbers)
-                return cast(Any, function)(*given, **words)
+            def inner(arrays):
+                arguments, named = combine(arrays)
+                return cast(Any, function)(*arguments, **named)
 
             log.debug("%s is compiled by XLA when it is called", function.__qualname__)
-            inner.__name__ = function.__name__  # by which a jaxpr calls it
+            inner.__name__ = function.__name__  # shown in the jaxpr
             return jax.jit(inner)
 
-        program: Callable[[Any], Value] = _FUNCTIONS.get((function, key((arguments, named))), make)
-        return program(numbers)
+        program: Callable[[Any], Value] = _FUNCTIONS.get((function, program_key((arguments, named))), make)
+        return program(arrays)
 
     return call

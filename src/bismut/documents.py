@@ -1,9 +1,9 @@
-"""Documents of a run folder, checked when they are read: who forges a folder can compute checksums, so being unaltered is not being right.
+"""JSON documents of a run folder: written so that any reader takes them, and checked when they are read.
 
-    bytes  →  JSON of bounded size and depth  →  a rule: what stands where, of which type, between which bounds
+    bytes  →  JSON of bounded size and depth  →  a rule: which value stands where, of which type, between which bounds
 
-A rule is a function that gives what is wrong with a value, in words, or nothing. What a rule does not name is only held to bounds, so that later
-versions can write more.
+A forger of a folder can compute checksums, so an unaltered document may still be wrong. A rule is a function that returns what is wrong with a value,
+or "". What a rule does not name is only bounded, so that later versions can write more.
 """
 
 from __future__ import annotations
@@ -17,16 +17,37 @@ from bismut.errors import StoreError
 
 Rule = Callable[[Any], str]
 
-SIZE, DEPTH, MEMBERS, LENGTH = 2**26, 32, 10**6, 2**16  # bytes, nesting, members of a list or table, letters of a text
+SIZE, DEPTH, MEMBERS, LENGTH = 2**26, 32, 10**6, 2**16  # bytes, nesting, members of a list or table, characters of a text
 COUNT = 2**53  # steps, trajectories, blocks
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # numbers that JSON lacks, as Zarr writes them
+
+
+def plain_json(value: Any, indent: int | None = None) -> str:
+    """JSON that any reader takes: numbers that are not finite become text."""
+    return json.dumps(json_value(value), indent=indent, ensure_ascii=False, allow_nan=False, separators=(",", ":") if indent is None else None)
+
+
+def json_value(value: Any) -> Any:
+    """Numbers, texts, lists and tables as JSON has them."""
+    if isinstance(value, dict):
+        return {str(key): json_value(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(part) for part in value]
+    if hasattr(value, "tolist"):
+        return json_value(value.tolist())
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()  # names of files may hold bytes that no text has
+    if isinstance(value, float) and not math.isfinite(value):
+        return NOT_FINITE[0] if math.isnan(value) else NOT_FINITE[1] if value > 0 else NOT_FINITE[2]
+    return value if value is None or isinstance(value, bool | int | float) else json_value(str(value))
 
 
 def parsed(data: bytes | str, where: str, rule: Rule) -> Any:
-    """What a JSON document says, if it keeps to a rule."""
+    """The value of a JSON document that keeps to a rule."""
     if len(data) > SIZE:
         raise StoreError(f"{where} has {len(data)} bytes; no document of bismut has more than {SIZE}.")
     try:
-        value = json.loads(data, parse_constant=_no_number)
+        value = json.loads(data, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as problem:
         raise StoreError(f"{where} is not JSON: {str(problem) or 'nested too deeply'}.") from None
     check(value, where, rule)
@@ -39,20 +60,12 @@ def check(value: Any, where: str, rule: Rule) -> None:
         raise StoreError(f"{where}: {wrong}. It is not read.")
 
 
-def _no_number(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def shown(value: Any) -> str:
-    return f"{str(value)[:60]!r}" if isinstance(value, str) else f"a {type(value).__name__}" if isinstance(value, list | dict) else repr(value)[:60]
-
-
-def _expected(what: str, value: Any) -> str:
-    return f"expected {what}, got {shown(value)}"
-
-
 def bounded(value: Any, depth: int = DEPTH) -> str:
-    """Anything of JSON that is neither too deep nor too large; texts can be written as UTF-8."""
+    """Any JSON that is neither too deep nor too large; texts can be written as UTF-8."""
     if isinstance(value, str):
         try:
             value.encode()
@@ -69,64 +82,52 @@ def bounded(value: Any, depth: int = DEPTH) -> str:
     return "" if not isinstance(value, int) or abs(value) < 2**128 else f"expected a number, got one of {value.bit_length()} bits"
 
 
-def anything(value: Any) -> str:
-    del value
-    return ""
+def rule(expected: str, holds: Callable[[Any], bool]) -> Rule:
+    """A rule from what is expected, in words, and a test of it."""
+    return lambda value: "" if holds(value) else f"expected {expected}, got {_shown(value)}"
 
 
-def text(value: Any) -> str:
-    return "" if isinstance(value, str) and len(value) <= LENGTH else _expected("a text", value)
+def _shown(value: Any) -> str:
+    return f"{str(value)[:60]!r}" if isinstance(value, str) else f"a {type(value).__name__}" if isinstance(value, list | dict) else repr(value)[:60]
 
 
-def document(value: Any) -> str:
-    """A text of any length."""
-    return "" if isinstance(value, str) else _expected("a text", value)
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def count(value: Any) -> str:
-    return "" if type(value) is int and 0 <= value <= COUNT else _expected("a count", value)
+anything: Rule = lambda value: ""
+text = rule("a text", lambda value: isinstance(value, str) and len(value) <= LENGTH)
+document = rule("a text", lambda value: isinstance(value, str))  # of any length
+count = rule("a count", lambda value: type(value) is int and 0 <= value <= COUNT)
+boolean = rule("true or false", lambda value: isinstance(value, bool))
+number = rule("a number", _is_number)
+number_or_not_finite = rule("a number", lambda value: (isinstance(value, str) and value in NOT_FINITE) or _is_number(value))
 
 
-def boolean(value: Any) -> str:
-    return "" if isinstance(value, bool) else _expected("true or false", value)
+def one_of(*names: str) -> Rule:
+    return rule(" or ".join(names), lambda value: isinstance(value, str) and value in names)
 
 
-def number(value: Any) -> str:
-    return "" if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else _expected("a number", value)
-
-
-def number_or_word(value: Any) -> str:
-    """As JSON holds what is not finite."""
-    return "" if value in ("NaN", "Infinity", "-Infinity") else number(value)
-
-
-def one_of(*words: str) -> Rule:
-    return lambda value: "" if isinstance(value, str) and value in words else _expected(" or ".join(words), value)
-
-
-def optional(rule: Rule) -> Rule:
-    return lambda value: "" if value is None else rule(value)
+def optional(inner: Rule) -> Rule:
+    return lambda value: "" if value is None else inner(value)
 
 
 def either(first: Rule, second: Rule) -> Rule:
     return lambda value: "" if not first(value) else second(value)
 
 
-def listed(rule: Rule, length: int | None = None) -> Rule:
-    def judge(value: Any) -> str:
-        if not isinstance(value, list) or (length is not None and len(value) != length):
-            return _expected("a list" if length is None else f"a list of {length}", value)
-        return next((f"[{i}]: {wrong}" for i, part in enumerate(value) if (wrong := rule(part))), "")
-
-    return judge
+def listed(inner: Rule, length: int | None = None) -> Rule:
+    outer = rule("a list" if length is None else f"a list of {length}", lambda value: isinstance(value, list) and length in (None, len(value)))
+    return lambda value: outer(value) or next((f"[{i}]: {wrong}" for i, part in enumerate(value) if (wrong := inner(part))), "")
 
 
 def table(known: Mapping[str, Rule] | None = None, other: Rule = anything, needed: tuple[str, ...] = ()) -> Rule:
     """Names and values; `needed` are those that must be there."""
+    outer = rule("a table", lambda value: isinstance(value, dict))
 
     def judge(value: Any) -> str:
-        if not isinstance(value, dict):
-            return _expected("a table", value)
+        if wrong := outer(value):
+            return wrong
         if missing := [name for name in needed if name not in value]:
             return f"{', '.join(missing)} is missing"
         return next((f"{name[:60]}: {wrong}" for name, part in value.items() if (wrong := ((known or {}).get(name) or other)(part))), "")

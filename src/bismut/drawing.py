@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
 SPACE = -1  # the number of the body that does not move
 KINDS = ("ball", "ellipsoid", "rod", "block", "arrow", "top")
@@ -66,7 +67,7 @@ class Drawing(NamedTuple):
 
 def in_space(points: Any) -> np.ndarray:
     """Points of the line or the plane as points of space, with zeros where they have no coordinate."""
-    points = np.asarray(points, float)
+    points = np.asarray(points)
     return np.concatenate([points, np.zeros((*points.shape[:-1], 3 - points.shape[-1]))], -1)
 
 
@@ -92,3 +93,11 @@ def semi_axes(moments: Any, mass: Any = 1.0) -> np.ndarray:
     moments = np.asarray(moments, float)
     squares = 2.5 * (moments.sum(-1, keepdims=True) - 2 * moments) / np.asarray(mass, float)[..., None]
     return np.sqrt(np.maximum(squares, 0.01 * squares.max(-1, keepdims=True)))
+
+
+def quaternions(R: Any) -> np.ndarray:
+    """Unit quaternions (w, x, y, z) of rotations, w ≥ 0; those of matrices that are not finite are 1."""
+    R = np.asarray(R, float)
+    R = np.where(np.isfinite(R).all((-2, -1))[..., None, None], R, np.eye(3))
+    flat = scipy.spatial.transform.Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat(canonical=True, scalar_first=True)
+    return flat.reshape(*R.shape[:-2], 4)

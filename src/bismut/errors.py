@@ -1,13 +1,13 @@
 """Errors of wrong use: what was expected, what was given, what to do.
 
-A numerical failure during a run is not here: it is an outcome (`ensembles.outcome`), because the other trajectories finish.
+A numerical failure during a run is not here: it is an outcome (`ensembles.result`), because the other trajectories finish.
 """
 
 import difflib
 from collections.abc import Iterable
 
 _CLOSE = 0.65  # of letters in common: one wrong letter in three, two in six
-_LISTED = 40  # names that somebody may want to read
+_LISTED = 40  # names listed at most
 
 
 class BismutError(ValueError):
@@ -16,6 +16,10 @@ class BismutError(ValueError):
 
 class BismutWarning(RuntimeWarning):
     """What runs, but not as physics may be meant; the header of the result says it too."""
+
+
+class ExtensionWarning(RuntimeWarning):
+    """An installed package publishes something for bismut that cannot be used."""
 
 
 class ShapeError(BismutError):
@@ -39,7 +43,7 @@ class StoreError(BismutError):
 
 
 class ChangedError(StoreError):
-    """A run was extended or replaced while it was being read; whoever reads it again sees the new one."""
+    """A run was extended or replaced while it was being read; reading it again gives the new one."""
 
 
 class WriteError(StoreError):

@@ -30,10 +30,15 @@ def real_type(precision: str) -> np.dtype:
 
 def cast(tree, dtype):
     """All leaves of a tree of arrays or numbers in one dtype."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype), tree)
+    return jax.tree.map(lambda leaf: _array(leaf, dtype), tree)
 
 
 def cast_parameters(tree, dtype):
     """Parameters in one dtype; arrays of integers and of truth values, say indices, stay what they are, and a Python number is a real one."""
     exact = lambda leaf: hasattr(leaf, "dtype") and (jnp.issubdtype(leaf.dtype, jax.dtypes.extended) or np.dtype(leaf.dtype).kind in "iub")
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if exact(leaf) else jnp.asarray(leaf, dtype), tree)
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf) if exact(leaf) else _array(leaf, dtype), tree)
+
+
+def _array(leaf, dtype):
+    """One of them; a number of Python becomes one of NumPy first, or JAX would compile a conversion of its own for it."""
+    return jnp.asarray(np.asarray(leaf, dtype) if type(leaf) in (int, float) else leaf, dtype)

@@ -1,17 +1,17 @@
-"""Whether this process may compute: not if it was forked from one in which JAX had begun, nor if JAX may not move numbers, nor without memory.
+"""Whether this process may compute: not if it was forked after JAX had started, nor if JAX may not transfer arrays, nor without address space.
 
-The threads of a compiler do not come along with a fork, and whoever waits for them waits for ever, or is aborted. Without room for their libraries
-JAX and LLVM abort as well, or never come back: nothing of them is loaded then.
+The threads of a compiler do not survive a fork, and waiting for them hangs or aborts. Without address space for their libraries JAX and LLVM abort or
+hang as well: then they are not loaded.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 
 from bismut.errors import ProcessError
+from bismut.operating_system import address_space, at_fork
 
-_ROOM = 2 * 2**30  # bytes of address space: JAX and LLVM take 1.5 to 2.5 GB of it, most of which they never touch
+_NEEDED = 2 * 2**30  # bytes of address space: JAX and LLVM take 1.5 to 2.5 GB of it, most of which they never touch
 
 
 class _Forks:
@@ -29,8 +29,7 @@ def _after() -> None:
     _Forks.forked = _Forks.forked or _Forks.begun
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before, after_in_child=_after)
+at_fork(_before, _after)
 
 
 def check_process() -> None:
@@ -50,15 +49,11 @@ def check_process() -> None:
         )
 
 
-def check_room() -> None:
+def check_address_space() -> None:
     """Refuse to load JAX where the limit of address space (ulimit -v) is too small for its libraries."""
-    try:
-        from resource import RLIMIT_AS, getrlimit
-    except ImportError:  # not on this system
-        return
-    limit = getrlimit(RLIMIT_AS)[0]
-    if 0 <= limit < _ROOM:
+    limit = address_space()
+    if limit is not None and limit < _NEEDED:
         raise ProcessError(
-            f"This process may use {limit / 2**20:.0f} MB of address space, but JAX and LLVM need {_ROOM / 2**30:.0f} GB or more to be loaded, "
+            f"This process may use {limit / 2**20:.0f} MB of address space, but JAX and LLVM need {_NEEDED / 2**30:.0f} GB or more to be loaded, "
             "most of which they never touch. Raise the limit: ulimit -v unlimited, or more memory for the job."
         )

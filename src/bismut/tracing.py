@@ -1,4 +1,4 @@
-"""Whether numbers are known: under jit, vmap and grad they are not, and what can only be judged by numbers is left to those who ran it before."""
+"""Whether numbers are known: under jit, vmap and grad they are not, and checks of values are skipped there."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import jax
 from jax.core import Tracer
 from jax.extend.core import get_opaque_trace_state
 
-from bismut.compile_cache import Memory, key
+from bismut.compile_cache import LRUCache, program_key
 
 Answer = TypeVar("Answer")
 
@@ -20,7 +20,7 @@ def traced(*trees) -> bool:
 
 
 def _state_of_a_new_thread() -> Any:
-    """The state in which nothing is traced; this thread may be tracing while bismut is imported."""
+    """The trace state in which nothing is traced; the importing thread may itself be tracing."""
     states: list[Any] = []
     thread = threading.Thread(target=lambda: states.append(get_opaque_trace_state()))
     thread.start()
@@ -32,24 +32,24 @@ _PLAIN = _state_of_a_new_thread()
 
 
 def nothing_traced() -> bool:
-    """Whether no transformation is under way here: every array that is made is then one with numbers."""
+    """Whether no transformation is active in this thread, so that every new array has numbers."""
     return get_opaque_trace_state() == _PLAIN
 
 
-_ANSWERS = Memory(256)
+_ANSWERS = LRUCache(256)
 
 
-def without_numbers(question: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
-    """A question about the structure of something, asked under a trace: zeros and origins that stand for numbers are then never computed, which by
-    itself would compile a program for each of them. It is asked once of all that are the same: the answer is what their program is made from."""
+def structural_query(question: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+    """A method that asks about structure alone, evaluated under a trace: zeros and origins that stand for numbers are never computed, each of which
+    would compile a program of its own. The answer is cached for all objects that are the same."""
 
     @wraps(question)
     def ask(self: Any) -> Answer:
-        def found() -> Answer:
+        def traced_answer() -> Answer:
             answers: list[Answer] = []
             jax.eval_shape(lambda: answers.append(question(self)))
             return answers[0]
 
-        return _ANSWERS.get((question, key(self)), found)
+        return _ANSWERS.get((question, program_key(self)), traced_answer)
 
     return ask

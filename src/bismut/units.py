@@ -37,8 +37,8 @@ class Units:
         """
         quantity = self._quantity(value, unit)
         base, powers = self._base(quantity)
-        found = (self._mechanical(quantity, powers) / base).to("dimensionless").magnitude
-        return float(found) if np.ndim(found) == 0 else np.asarray(found, float)
+        converted = (self._mechanical(quantity, powers) / base).to("dimensionless").magnitude
+        return float(converted) if np.ndim(converted) == 0 else np.asarray(converted, float)
 
     def quantity(self, number: Any, unit: str) -> Any:
         """A plain number as a quantity of pint in a unit of its kind: quantity(result.times, "ps"), quantity(kT, "kelvin")."""
@@ -98,7 +98,9 @@ class Units:
             if unit is not None:
                 return registry.Quantity(np.asarray(value, float)[()], unit).to_root_units()
             quantity = registry.Quantity(value) if isinstance(value, str) else value
-            return registry.Quantity(quantity.to_root_units().magnitude, str(quantity.to_root_units().units))  # of this registry, whoever made it
+            return registry.Quantity(
+                quantity.to_root_units().magnitude, str(quantity.to_root_units().units)
+            )  # of this registry, whichever it came from
         except _problems() as problem:
             raise BismutError(f"{value if unit is None else unit!r} cannot be read as a quantity: {problem}") from None
 

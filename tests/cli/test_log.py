@@ -37,7 +37,7 @@ def test_v_may_stand_before_or_behind_the_command(bismut):
     behind = bismut("run", "oscillator", *SMALL, "--out", "b", "--log-level", "debug")
     for found in (before, behind):
         assert found.exit_code == 0
-        assert "bismut.ensembles.events: block 1 done: 2 trajectories, 4 steps" in found.stderr
+        assert "bismut.ensembles.block_log: block 1 done: 2 trajectories, 4 steps" in found.stderr
         assert "handed out" not in found.stdout
     quiet = bismut("run", "oscillator", *SMALL, "--out", "c")
     assert "handed out" not in quiet.stderr

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from bismut.errors import BismutError, StoreError
-from bismut.executors.door import check_address
-from bismut.store import identity, load, open_run, verify_data
+from bismut.executors.dask_connect import check_address
+from bismut.store import load, open_run, provenance, verify_data
 
 RUN = ("run", "kubo-oscillator", "--trajectories", "22", "--steps", "60", "--block", "4", "--seed", "3", "--observe", "energy,time_average:q,paths")
 
@@ -26,7 +26,7 @@ def same(one: Path, other: Path) -> None:
     assert first.state == second.state == "complete"
     assert first.blocks.keys() == second.blocks.keys()
     for place in first.blocks:
-        assert first.parts[f"blocks/{place[0]}-{place[1]}.zip"].files == second.parts[f"blocks/{place[0]}-{place[1]}.zip"].files
+        assert first.committed[f"blocks/{place[0]}-{place[1]}.zip"].files == second.committed[f"blocks/{place[0]}-{place[1]}.zip"].files
 
 
 def test_parts_made_at_the_same_time_are_the_whole(bismut, process, tmp_path):
@@ -41,7 +41,7 @@ def test_parts_made_at_the_same_time_are_the_whole(bismut, process, tmp_path):
     same(tmp_path / "whole", tmp_path / "run")
     assert not (tmp_path / "run" / "parts").exists()
     assert verify_data(tmp_path / "run").ok
-    assert "certificate.json" in open_run(tmp_path / "run").parts
+    assert "certificate.json" in open_run(tmp_path / "run").committed
 
 
 def test_what_is_missing_damaged_or_of_another_run_is_named(bismut, tmp_path):
@@ -70,7 +70,7 @@ def test_what_is_missing_damaged_or_of_another_run_is_named(bismut, tmp_path):
     assert bismut("merge", "run").exit_code == 0
     bismut(*RUN, "--out", "whole")
     same(tmp_path / "whole", tmp_path / "run")
-    assert "is already a whole run" in part("0:3").stderr
+    assert "is already a complete run" in part("0:3").stderr
 
 
 def test_a_folder_of_parts_says_what_it_is_to_every_command(bismut, tmp_path):
@@ -88,7 +88,7 @@ def test_parts_of_another_run_are_noticed_before_anything_is_computed(bismut, tm
     """Another seed, parameter or length; that a node has other software is left to `merge`."""
     words = (*RUN, "--out", "run", "--blocks")
     assert bismut(*words, "0:2").exit_code == 0
-    monkeypatch.setattr("bismut.cli.runs.carrying.carry_out_kept", lambda *given, **more: pytest.fail("it was computed"))
+    monkeypatch.setattr("bismut.cli.runs.execute.run_and_store", lambda *given, **more: pytest.fail("it was computed"))
     for changed in (("--seed", "4"), ("--set", "frequency=3"), ("--steps", "61")):
         refused = bismut(*words, "2:4", *changed)
         assert refused.exit_code == 2, changed
@@ -96,7 +96,7 @@ def test_parts_of_another_run_are_noticed_before_anything_is_computed(bismut, tm
         assert [folder.name for folder in (tmp_path / "run" / "parts").iterdir()] == ["0-2"]
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(identity, "_version", lambda name: "9.9")
+    monkeypatch.setattr(provenance, "_version", lambda name: "9.9")
     assert bismut(*words, "2:6").exit_code == 0
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.cli.runs.from_options import from_options
 from bismut.cli.runs.prepare import prepare
-from bismut.cli.runs.schema import Mistakes
+from bismut.cli.runs.tables import Mistakes
 from bismut.cli.runs.toml import write
-from bismut.cli.runs.typed import from_typed
 
 BASE = {"system": {"name": "oscillator"}, "steps": 8, "trajectories": 2, "seed": 5, "step": 0.1}
 
@@ -55,7 +55,7 @@ def test_a_file_lies_beside_the_run_file_that_names_it(tmp_path, monkeypatch):
     monkeypatch.chdir(elsewhere)
     for named, value in (("wind.npy", 1.0), (str(elsewhere / "wind.npy"), 0.0)):
         (folder / "r.toml").write_text(write({**BASE, "path": {"name": "Recorded", "file": named}}))
-        run = from_typed(str(folder / "r.toml"), {}, {}, [])
+        run = from_options(str(folder / "r.toml"), {})
         assert float(run.request().path.increments(0, 8, 1, 0.1)[0, 0]) == value
 
 

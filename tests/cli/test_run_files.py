@@ -64,7 +64,7 @@ WANTED = {  # line: what is said there
     15: "bath.temperature: missing",
     17: "one of friction and rate",
     18: "there is no quantity 'enrgy'. Did you mean 'energy'?",
-    20: "low < high",
+    23: "observe.b.range: expected (low, high) with low < high",
     24: "no symmetry 'vertcal'. Did you mean 'vertical'?",
     26: "trajectories [500] were requested, but the run has 100",
     31: "observe.e.bins: there is no such key",

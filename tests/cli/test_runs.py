@@ -314,3 +314,16 @@ def test_a_run_with_a_remark_says_it_wherever_it_is_shown(bismut):
         assert "note: The system's own noise drives it beside the bath" in told
         assert "noise of the system raises kT by 77%" in told
         assert "± 0 kT" not in told
+
+
+def test_overdamped_motion_is_a_bath_with_a_mobility(bismut):
+    """From options, and from the file that they make, to the bit; what does not go together is refused."""
+    options = ("--temperature", "1", "--mobility", "0.5", "--steps", "20", "--trajectories", "4")
+    assert bismut("run", "pendulum", *options, "--out", "a").exit_code == 0
+    table = tomllib.loads(Path("a/run.toml").read_text())
+    assert table["bath"] == {"temperature": 1, "mobility": 0.5, "metropolised": False}
+    assert bismut("run", "a/run.toml", "--out", "b").exit_code == 0
+    assert same("a", "b")
+    refused = bismut("run", "pendulum", *options, "--friction", "2", "--out", "c")
+    assert refused.exit_code == 2
+    assert "mobility is given already" in refused.output

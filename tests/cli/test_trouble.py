@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.cli.runs.observed import observed
+from bismut.cli.runs.json_summary import observed
 from bismut.cli.runs.prepare import prepare
 from bismut.cli.runs.toml import lines_of
 from bismut.cli.terminal import CLOSED
-from bismut.ensembles.observers.report import Report
+from bismut.ensembles import Report
 from bismut.gallery import entries
 
 ROOT = Path(__file__).parents[2]

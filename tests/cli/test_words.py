@@ -9,30 +9,10 @@ import pytest
 from bismut.cli import bench as benchmarks
 from bismut.cli.group import figure_names, system_names
 from bismut.cli.main import app
-from bismut.figures import Figure, Table, figures
+from bismut.figures import Figure, FigureTable, figures
 from bismut.gallery import entries
 
-COMMANDS = (
-    "bench",
-    "check",
-    "continue",
-    "doctor",
-    "export",
-    "extend",
-    "figure",
-    "import",
-    "info",
-    "list",
-    "merge",
-    "new",
-    "plot",
-    "repair",
-    "resume",
-    "run",
-    "show",
-    "verify",
-    "view",
-)
+COMMANDS = [str(command.name) for command in app.registered_commands]
 
 
 def test_the_list_names_every_system(bismut):
@@ -115,7 +95,7 @@ def test_wrong_use_ends_with_2_and_says_what_was_wanted(bismut, words, wanted):
 
 
 def test_every_command_has_help_with_an_example(bismut):
-    assert {command.name for command in app.registered_commands} == set(COMMANDS)
+    assert {"run", "resume", "verify", "expect", "transport"} < set(COMMANDS)
     for command in COMMANDS:
         found = bismut(command, "--help")
         assert found.exit_code == 0
@@ -137,7 +117,7 @@ def test_help_names_every_command_in_a_whole_line(bismut):
 
 def test_a_figure_tells_its_numbers_as_json(bismut, monkeypatch):
     """The table, the caption and the files, without anything else on the way."""
-    table = Table("numbers", ("method", "value"), [("ours", np.float64(1.5))])
+    table = FigureTable("numbers", ("method", "value"), [("ours", np.float64(1.5))])
     fake = Figure("fake", "A line", lambda quick, note: note("busy"), _line, lambda _: table, lambda _: table, lambda _: "A caption.")
     monkeypatch.setattr("bismut.figures.figure", lambda name: fake)
     (told,) = json.loads(bismut("figure", "fake", "--json", "--out", "here").stdout)
@@ -161,6 +141,7 @@ def test_doctor_finds_one_step_symplectic(bismut):
     assert told["self_test"]["symplectic_defect"] < told["self_test"]["limit"]
     assert told["compiler"] == {"wrong_rows": 0, "rows": 40_000, "held": True}
     assert told["versions"]["jax"]
+    assert told["pages"] == "run as WebAssembly, written here without a linker"
     assert {kind: one["engine"] for kind, one in told["engines"].items()} == dict.fromkeys(
         ("bodies with pair energies", "implicit solve", "pendulum", "constraint"), "native"
     )
@@ -176,6 +157,16 @@ def test_doctor_ends_with_1_where_xla_computes_what_the_native_engine_should(bis
     assert "✗ pendulum: the xla engine computes, because there is no machine code for call_hi_primitive" in found.stdout
 
 
+def test_doctor_says_where_no_page_can_be_written(bismut, monkeypatch):
+    """An LLVM without WebAssembly is no defect: it ends in 0."""
+    monkeypatch.setattr("bismut.cli.doctor._self_test", lambda: 0.0)
+    monkeypatch.setattr("bismut.cli.doctor._engines", dict)
+    monkeypatch.setattr("bismut.engines.native.wasm.available", lambda: False)
+    found = bismut("doctor")
+    assert found.exit_code == 0
+    assert "do not run: this llvmlite writes no WebAssembly" in found.stdout
+
+
 def test_doctor_ends_with_1_when_the_test_fails(bismut, monkeypatch):
     monkeypatch.setattr("bismut.cli.doctor._self_test", lambda: 1e-3)
     monkeypatch.setattr("bismut.cli.doctor._engines", dict)
@@ -185,7 +176,7 @@ def test_doctor_ends_with_1_when_the_test_fails(bismut, monkeypatch):
 
 
 def test_doctor_ends_with_1_when_the_compiler_is_wrong(bismut, monkeypatch):
-    monkeypatch.setattr("bismut.engines.compiler.wrong_rows", lambda: 3616)
+    monkeypatch.setattr("bismut.engines.xla_selfcheck.wrong_rows", lambda: 3616)
     monkeypatch.setattr("bismut.cli.doctor._self_test", lambda: 0.0)
     monkeypatch.setattr("bismut.cli.doctor._engines", dict)
     found = bismut("doctor")

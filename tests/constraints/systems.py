@@ -6,7 +6,7 @@ import numpy as np
 
 import bismut as bm
 from bismut.flows import flow
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 
 
 def sphere(noise: float = 1.0) -> bm.System:

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from bismut.findings.order import coarsened, final_states
-from bismut.host import evaluate
+from bismut.findings.convergence_study import coarsened, copies, final_states
+from bismut.programs.evaluation import evaluate
 from tests.constraints.systems import sphere
 
 TIME, FINEST = 0.8, 2048
@@ -32,7 +32,7 @@ def test_pathwise_agreement_at_order_one():
     q, v = evaluate(lambda a, r: jax.jvp(place, (a,), (r,)), angles, rates)
 
     def final(scheme, start, n):
-        return np.asarray(final_states(scheme, start, *jax.device_put((TIME / n, coarsened(fine, n), n))).q)
+        return np.asarray(final_states(scheme, copies(start, len(fine)), TIME / n, coarsened(fine, n), n, 0.0).q)
 
     exact = np.asarray(evaluate(jax.vmap(place), final(intrinsic, intrinsic.start(angles, velocity=rates), FINEST)))
     errors, levels = [], (32, 64, 128)

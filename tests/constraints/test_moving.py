@@ -11,8 +11,8 @@ from scipy.integrate import solve_ivp
 import bismut as bm
 from bismut.errors import BismutError, DomainError
 from bismut.findings import symplectic_defect
-from bismut.host import evaluate
 from bismut.mechanics.constraint import rate
+from bismut.programs.evaluation import evaluate
 
 RATE, LIFT, T = 3.0, 0.3, 2.0
 START = np.array([0.6, -0.8])
@@ -82,7 +82,7 @@ def test_the_ledger_holds_the_work_of_the_surface():
 def test_steps_are_symplectic_from_surface_to_surface():
     scheme = bm.Verlet(shaken())
     start = scheme.start(jnp.asarray(START), velocity=jnp.array([0.0, LIFT * RATE]))
-    assert float(evaluate(lambda z: symplectic_defect(scheme, z, 0.1, jnp.array([0.5])), start)) < 1e-12
+    assert float(evaluate(lambda z: symplectic_defect(scheme, z, 0.1, jnp.array([0.5]), 0.0), start)) < 1e-12
 
 
 def test_the_start_is_checked_at_its_time():

@@ -7,9 +7,9 @@ import pytest
 
 import bismut as bm
 from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
-from bismut.flows import Variational
-from bismut.host import evaluate
-from bismut.mechanics.saddle import Band, solve_banded
+from bismut.flows import VariationalFlow
+from bismut.mechanics.kkt import Band, solve_banded
+from bismut.programs.evaluation import evaluate
 from tests.constraints.systems import chain, sphere, start_of, triatomic, walked
 
 
@@ -28,7 +28,7 @@ def test_a_banded_system_has_the_solution_of_the_full_one(half):
 
 
 def test_a_chain_of_a_hundred_links_is_a_band_of_half_width_one():
-    structure = Variational(bm.Verlet(chain(100))).structure()
+    structure = VariationalFlow(bm.Verlet(chain(100))).structure()
     assert structure.constrained is not None
     assert structure.constrained.band.half == 1
     assert structure.cells.runs == ((300, 1),)
@@ -38,7 +38,7 @@ def test_molecules_do_not_couple():
     """Twenty water-like triangles in one array: the multipliers of each stay among themselves, whatever the order of the constraints."""
     i, j = np.array([[3 * m + a, 3 * m + b] for a, b in ((0, 1), (1, 2), (0, 2)) for m in range(20)]).T
     many = bm.mechanical(bm.Euclidean(3) ** 60, constraint=lambda x: jnp.sum((x[i] - x[j]) ** 2, -1) - 1.0)
-    band = Variational(bm.Verlet(many)).structure().constrained.band
+    band = VariationalFlow(bm.Verlet(many)).structure().constrained.band
     assert band.half == 2
 
 
@@ -55,7 +55,7 @@ def test_the_band_and_the_dense_solve_give_one_trajectory():
         constraint=lambda x: jnp.asarray(mix) @ plain.constraint(x),
     )
     first, second = bm.Verlet(plain), bm.Verlet(dense)
-    assert Variational(second).structure().constrained.band.full
+    assert VariationalFlow(second).structure().constrained.band.full
     start = start_of(first)
     (a, done), (b, also) = (walked(scheme, start, 0.02, 15) for scheme in (first, second))
     assert done
@@ -66,7 +66,7 @@ def test_the_band_and_the_dense_solve_give_one_trajectory():
 def test_constraints_that_are_linear_need_one_correction():
     """A bead on an inclined plane: the equation of the step is linear."""
     plane = bm.mechanical(bm.Euclidean(3), potential=lambda q: q[2], constraint=lambda q: jnp.array([q @ jnp.array([1.0, 2.0, 3.0])]))
-    assert Variational(bm.Verlet(plane)).structure().linear
+    assert VariationalFlow(bm.Verlet(plane)).structure().linear
 
 
 def test_redundant_rows_are_named():

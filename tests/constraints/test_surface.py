@@ -8,9 +8,9 @@ import pytest
 import bismut as bm
 from bismut.findings.structure import step_structure
 from bismut.flows import Flow, flow
-from bismut.host import evaluate
 from bismut.mechanics import Claims, State
 from bismut.mechanics.constraint import rate
+from bismut.programs.evaluation import evaluate
 from tests.constraints.systems import ALL, sphere, start_of, walked
 
 SCHEMES = {"euler": bm.VariationalEuler, "verlet": bm.Verlet, "midpoint": bm.Midpoint}
@@ -37,7 +37,7 @@ LONG = [pytest.param("verlet", name, marks=pytest.mark.slow) for name in ("chain
 def test_symplectic_on_the_surface(name, system):
     scheme = SCHEMES[name](ALL[system]())
     dW = jnp.asarray(3 * np.sqrt(0.05) * np.array([0.8, -1.1]))
-    defect, volume, _ = evaluate(lambda s: step_structure(scheme, s, 0.05, dW), start_of(scheme))
+    defect, volume, _ = evaluate(lambda s: step_structure(scheme, s, 0.05, dW, 0.0), start_of(scheme))
     assert float(defect) < 1e-11
     assert abs(float(volume) - 1) < 1e-11
 
@@ -57,7 +57,7 @@ def test_a_step_off_the_surface_would_be_seen():
             return State(q, new.p - q * (q @ new.p)), solve
 
     scheme = Projected(constrained)
-    defect, _, _ = evaluate(lambda s: step_structure(scheme, s, 0.3, jnp.zeros(2)), start_of(bm.Verlet(constrained)))
+    defect, _, _ = evaluate(lambda s: step_structure(scheme, s, 0.3, jnp.zeros(2), 0.0), start_of(bm.Verlet(constrained)))
     assert float(defect) > 1e-4
 
 

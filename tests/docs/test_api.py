@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bismut import public
+import bismut as bm
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "api.md"
@@ -23,7 +23,7 @@ def test_the_page_is_what_the_generator_gives():
 
 def test_every_public_name_has_an_entry_and_every_link_an_anchor():
     text = PAGE.read_text(encoding="utf-8")
-    assert sorted(re.findall(r"^### `(\w+)`$", text, re.MULTILINE)) == sorted(public.__all__)
+    assert sorted(re.findall(r"^### `(\w+)`$", text, re.MULTILINE)) == sorted(bm.__all__)
     anchors = re.findall(r'<a id="([\w-]+)">', text)
     assert len(set(anchors)) == len(anchors)
     assert set(re.findall(r"\]\(#([\w-]+)\)", text)) == set(anchors)

@@ -31,6 +31,7 @@ def shown(notebook: dict) -> list[tuple[list[str], str]]:
     return found
 
 
+@pytest.mark.pages
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_prints(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

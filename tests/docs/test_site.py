@@ -79,3 +79,18 @@ def test_broken_links_of_a_built_site_are_seen(tmp_path):
         "b.html: ../out.html: leads out of the site",
         "b.html: http://nohost: no whole address",
     ]
+
+
+def test_a_link_to_a_program_of_a_page_that_runs_becomes_the_page():
+    """In Markdown it leads to the program; in the site the page is there, from wherever it is linked, and every program is linked somewhere."""
+    linked: set[str] = set()
+    text = pages.rewritten("a\n\n[Three & more](../live/pendulum.py)\n\nb", "docs/tutorial/1-a-pendulum.md", pages.pages(), linked)
+    assert '<iframe class="view" src="../view/live-pendulum.html" title="Three &amp; more" loading="lazy"></iframe>' in text
+    assert "{source}`Three & more <docs/live/pendulum.py>`" in text
+    assert linked == {"docs/live/pendulum.py"}
+    assert "iframe" not in pages.rewritten("see [this](live/pendulum.py) too", "docs/figures.md", pages.pages(), linked)
+    with pytest.raises(SystemExit, match="nowhere"):
+        pages.rewritten("[a](live/nowhere.py)", "docs/figures.md", pages.pages(), set())
+    texts = [pages.rewritten((pages.ROOT / path).read_text(), path, pages.pages(), set()) for path in pages.pages() if path.endswith(".md")]
+    for file in pages.live():
+        assert any(f"live-{file.stem}.html" in text for text in texts), file

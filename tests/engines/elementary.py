@@ -9,8 +9,8 @@ import numpy as np
 from llvmlite import ir
 
 from bismut.engines.native import target
-from bismut.engines.native.code import Code, element
-from bismut.engines.native.elementary import FUNCTIONS
+from bismut.programs.codegen.code import Code, element
+from bismut.programs.codegen.elementary import FUNCTIONS
 
 INPUTS = {"pow": 2, "atan2": 2}  # one otherwise
 

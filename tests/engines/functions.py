@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.engines.engine import Course, Task
+from bismut.engines.engine import Course, Lowered, Schedule, Task
 from bismut.engines.native.engine import Native
 
 
@@ -30,11 +30,11 @@ def evaluate(function, *arrays, numbers=(), width: int | None = None):
     one = [jax.ShapeDtypeStruct(x.shape[1:], x.dtype) for x in arrays]
     kinds, structure = jax.tree.flatten(jax.eval_shape(function, *one, *numbers))
     task = task_of(function, one, numbers)
-    engine, course = Native(width), Course(1.0, 0.0)
-    assert engine.refusal(task) is None, engine.refusal(task)
-    program = engine.compile(task)
+    lowered, course = Native(width).lower(task), Course(1.0, 0.0)
+    assert isinstance(lowered, Lowered), lowered
+    program = lowered.compile()
     batch = program.begin(course, list(numbers), np.arange(len(arrays[0]), dtype=np.uint64), list(arrays))
-    batch, _ = program.advance(course, list(numbers), batch, 1, 1, (), 0)
+    batch, _ = program.advance(course, list(numbers), batch, Schedule(1, 1))
     count = len(arrays[0])
     found = [c[:, :count].T.reshape(count, *kind.shape) for c, kind in zip(batch.carry[len(one) :], kinds, strict=True)]
     return structure.unflatten(found)

@@ -18,7 +18,7 @@ import time
 import jax
 import numpy as np
 
-from bismut.host import repeated
+from bismut.programs.evaluation import evaluator
 from tests.engines.functions import evaluate
 from tests.engines.grammar import Line, Program, carry_out, write
 
@@ -47,7 +47,7 @@ def _check_lines(program: Program, title: str) -> None:
     env: dict = dict(program.inputs)
     count = len(next(iter(env.values())))
     for line in program.lines:
-        one = repeated(_function([line], [name for name in line.uses if name in env], program.constants, chained=False))
+        one = evaluator(_function([line], [name for name in line.uses if name in env], program.constants, chained=False))
         rows = [one(*(env[name][k] for name in line.uses if name in env)) for k in range(count)]
         env[line.value.name] = np.stack([np.asarray(row[0]) for row in rows])
     function = _function(program.lines, list(env), program.constants, chained=False)
@@ -57,7 +57,7 @@ def _check_lines(program: Program, title: str) -> None:
 
 def _check_whole(program: Program, title: str) -> None:
     function, arrays = _function(program.lines, list(program.inputs), program.constants, chained=True), list(program.inputs.values())
-    each = repeated(function)
+    each = evaluator(function)
     rows = [each(*row) for row in zip(*arrays, strict=True)]
     env = program.inputs | {line.value.name: np.stack([np.asarray(row[k]) for row in rows]) for k, line in enumerate(program.lines)}
     _compare(program, title, env, _native(function, arrays, program, title), jax.jit(jax.vmap(function))(*arrays), signed=False)

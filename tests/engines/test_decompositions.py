@@ -7,9 +7,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from bismut.engines.decompositions import simplified
-from bismut.engines.native.walk import unknown
 from bismut.programs import equations, trace
+from bismut.programs.codegen.walk import unknown
+from bismut.programs.decomposition import simplified
 from tests.engines.functions import evaluate
 
 RANDOM = np.random.default_rng(11)
@@ -44,6 +44,7 @@ SMOOTH = {
     "digamma": (lambda x: jnp.sum(jsp.special.digamma(x)), positive(3)),
     "bessel": (lambda x: jnp.sum(jsp.special.i0e(x) * jsp.special.i1e(2 * x)), vectors(3)),
     "gammainc": (lambda x: jnp.sum(jsp.special.gammainc(2.5, x) + jsp.special.gammaincc(0.7, x)), positive(2)),
+    "gammainc, by a": (lambda x: jnp.sum(jsp.special.gammainc(x[:2], x[2:])), positive(4)),
     "betainc": (lambda x: jnp.sum(jsp.special.betainc(2.5, 0.7, x / (1 + x))), positive(2)),
     "cumlogsumexp": (lambda x: jnp.sum(jax.lax.cumlogsumexp(x) ** 2), vectors(4)),
     "tridiagonal": (lambda x: jnp.sum(jax.lax.linalg.tridiagonal_solve(x[0], x[1] + 4, x[2], x.T)), positive(3, 5)),
@@ -69,28 +70,30 @@ def _bits(x):
     return jax.lax.population_count(whole), jax.lax.clz(whole.astype(jnp.int32)), jnp.nextafter(x, 0.3)
 
 
+EDGES = np.sort(np.r_[TABLE, 0.0, 1.0, 1.0])
+_ties = lambda x: jnp.concatenate([x, jnp.round(x), jnp.asarray(SPECIAL)])
+_few = lambda x: _ties(x[:2])
+DISCRETE = {
+    "scan": lambda x: jnp.searchsorted(EDGES, _few(x), side="right"),
+    "sorted": lambda x: jnp.searchsorted(EDGES, _few(x), method="sort"),
+    "all": lambda x: jnp.searchsorted(EDGES, _few(x), method="compare_all"),
+    "digitize": lambda x: jnp.digitize(_few(x), EDGES),
+    "histogram": lambda x: jnp.histogram(x, bins=6, range=(-2.0, 2.0))[0],
+    "argsort": lambda x: jnp.argsort(_ties(x)),
+    "sort": lambda x: jnp.sort(_ties(x)),
+    "lexsort": lambda x: jnp.lexsort((x[:9], jnp.round(x[:9]))),
+    "descending": lambda x: jnp.argsort(_few(x), descending=True),
+    "top_k": lambda x: jax.lax.top_k(_ties(x), 9),
+    "small": lambda x: jax.lax.top_k(x[:5], 2),
+    "bits": lambda x: _bits(x[:4]),
+    "columns": lambda x: jnp.sort(jnp.stack([_few(x), -_few(x)]).T, axis=0),
+}
+
+
 def test_what_is_discrete_is_exactly_that_of_xla():
     """Places in tables, ranks, counts, bits; with equal entries, zeros of both signs and NaN, at whose order and places XLA's are taken."""
-    edges = np.sort(np.r_[TABLE, 0.0, 1.0, 1.0])
-    ties = lambda x: jnp.concatenate([x, jnp.round(x), jnp.asarray(SPECIAL)])
-    few = lambda x: ties(x[:2])
-    functions = {
-        "scan": lambda x: jnp.searchsorted(edges, few(x), side="right"),
-        "sorted": lambda x: jnp.searchsorted(edges, few(x), method="sort"),
-        "all": lambda x: jnp.searchsorted(edges, few(x), method="compare_all"),
-        "digitize": lambda x: jnp.digitize(few(x), edges),
-        "histogram": lambda x: jnp.histogram(x, bins=6, range=(-2.0, 2.0))[0],
-        "argsort": lambda x: jnp.argsort(ties(x)),
-        "sort": lambda x: jnp.sort(ties(x)),
-        "lexsort": lambda x: jnp.lexsort((x[:9], jnp.round(x[:9]))),
-        "descending": lambda x: jnp.argsort(few(x), descending=True),
-        "top_k": lambda x: jax.lax.top_k(ties(x), 9),
-        "small": lambda x: jax.lax.top_k(x[:5], 2),
-        "bits": lambda x: _bits(x[:4]),
-        "columns": lambda x: jnp.sort(jnp.stack([few(x), -few(x)]).T, axis=0),
-    }
     x = vectors(20)
-    together = lambda x: {name: f(x) for name, f in functions.items()}
+    together = lambda x: {name: f(x) for name, f in DISCRETE.items()}
     for (path, a), b in zip(jax.tree.leaves_with_path(evaluate(together, x)), jax.tree.leaves(jax.jit(jax.vmap(together))(x)), strict=True):
         np.testing.assert_array_equal(a, b, err_msg=str(path))
         assert a.dtype == b.dtype
@@ -141,6 +144,12 @@ EXACT = {
         [0.5, 5.0, 29.9, 30.0, 31.0, 60.0, 200.0],
         1e-13,
     ),
+    "∂P(a, 3)/∂a": (
+        lambda a: jax.lax.igamma_grad_a(a, jnp.full_like(a, 3.0)),
+        lambda a: mpmath.diff(lambda s: mpmath.gammainc(s, 0, 3, regularized=True), a),
+        [1e-3, 0.4, 2.9, 3.0, 3.1, 9.0, 60.0],
+        1e-14,
+    ),
     "I_x(2.5, 0.7)": (
         lambda x: jax.lax.betainc(jnp.full_like(x, 2.5), jnp.full_like(x, 0.7), x),
         lambda x: mpmath.betainc(2.5, 0.7, 0, x, regularized=True),
@@ -166,7 +175,7 @@ def test_special_functions_at_special_points_are_those_of_xla():
         jax.lax.digamma(x),
         jax.lax.bessel_i0e(x),
         jax.lax.bessel_i1e(x),
-        *(f(a, b) for f in (jax.lax.igamma, jax.lax.igammac) for a, b in ((x, jnp.ones_like(x)), (jnp.ones_like(x), x))),
+        *(f(a, b) for f in (jax.lax.igamma, jax.lax.igammac, jax.lax.igamma_grad_a) for a, b in ((x, jnp.ones_like(x)), (jnp.ones_like(x), x))),
         jax.lax.betainc(jnp.full_like(x, 2.0), jnp.full_like(x, 3.0), x),
     ]
     for k, (a, b) in enumerate(zip(evaluate(functions, points), jax.jit(jax.vmap(functions))(points), strict=True)):

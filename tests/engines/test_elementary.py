@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bismut.engines.native.elementary import FUNCTIONS
+from bismut.programs.codegen.elementary import FUNCTIONS
 from tests.engines.elementary import INPUTS, compiled, errors, points
 
 # The largest errors found in units of the last place (20 000 points a function, with and without fused instructions), rounded up. A result worse

@@ -12,12 +12,13 @@ import pytest
 
 import bismut as bm
 from bismut.engines import choice
-from bismut.engines.decompositions import table
-from bismut.engines.native import engine, target, walk
-from bismut.ensembles import perform, request
+from bismut.engines.native import engine, target
+from bismut.ensembles import request
+from bismut.ensembles.plan import rehearse
 from bismut.errors import BismutError
-from bismut.store.identity import identity
-from bismut.store.origin import origin
+from bismut.programs import decomposition
+from bismut.programs.operation import lookup
+from bismut.store.provenance import identity, run_provenance
 from tests.engines.functions import task_of
 
 KEY = jax.random.key(1)
@@ -55,7 +56,7 @@ def test_what_has_no_code_is_a_refusal_and_xla_is_chosen(name, caplog):
 
 
 def test_what_goes_wrong_in_a_rule_is_a_refusal_that_names_it(monkeypatch):
-    monkeypatch.setitem(walk.RULES, "sin", _broken)
+    monkeypatch.setattr(lookup("sin"), "emit", _broken)
     chosen = choice.choose("auto", task_of(jnp.sin, THREE))
     assert chosen.engine.name == "xla"
     assert "sin of float64[3] (its rule ended with KeyError: 'int3')" in chosen.why
@@ -88,7 +89,7 @@ def test_where_the_compiler_fails_xla_runs(monkeypatch, caplog):
         run("native")
 
 
-@pytest.mark.parametrize("say", [identity, lambda asked: origin(asked, "")["identity"]], ids=["identity", "origin"])
+@pytest.mark.parametrize("say", [identity, lambda asked: run_provenance(asked, "")["identity"]], ids=["identity", "provenance"])
 def test_where_the_compiler_fails_a_run_is_known_as_that_of_xla(say, monkeypatch):
     system = bm.mechanical(bm.Euclidean(2), mass=1.0, potential=lambda q: q @ q * jnp.sin(q[0]) / 5)
     scheme = bm.Verlet(system)
@@ -96,7 +97,7 @@ def test_where_the_compiler_fails_a_run_is_known_as_that_of_xla(say, monkeypatch
     ask = lambda mode: request(scheme, scheme.start(jnp.ones(2), momentum=jnp.zeros(2)), step=0.1, steps=3, trajectories=2, seed=1, mode=mode)
     assert say(ask("auto")) == say(ask("auto")) == say(ask("xla"))
     assert pickle.loads(cloudpickle.dumps(ask("auto"))).mode == "xla"
-    planned = perform(ask("auto"), dry_run=True)
+    planned = rehearse(ask("auto"))
     assert planned.engine == "xla"
     assert "LLVM could not compile it" in planned.why
 
@@ -122,30 +123,27 @@ def _run(system):
 
 
 def test_what_goes_wrong_in_a_decomposition_is_a_refusal_that_names_it(monkeypatch):
-    monkeypatch.setitem(table._TABLE, "cumlogsumexp", table.Decomposition(_broken, lambda equation: True, False))
-    table._traced.cache_clear()
+    monkeypatch.setattr(lookup("cumlogsumexp"), "decompose", _broken)
+    decomposition._traced.cache_clear()
     chosen = choice.choose("auto", task_of(jax.lax.cumlogsumexp, THREE))
     assert chosen.engine.name == "xla"
     assert "cumlogsumexp of float64[3] (its decomposition ended with KeyError: 'int3')" in chosen.why
 
 
 def test_threads_that_compile_one_task_leave_each_other_its_code(monkeypatch):
-    """While one compiles a task, another one's is written: neither finds code without text."""
-    native, first, second = engine.Native(), task_of(jnp.sin, THREE), task_of(jnp.cos, THREE)
-    compiled = engine.NativeProgram
+    """While one compiles a task, another thread compiles it too: neither finds code without text."""
+    lowered, compiled, texts = engine.Native().lower(task_of(jnp.sin, THREE)), engine.NativeProgram, []
 
     def meanwhile(task, written):
-        assert written.text
-        if task is first:
-            native.refusal(second)
+        texts.append(written.text)
+        if len(texts) == 1:
+            lowered.compile()
         return compiled(task, written)
 
     monkeypatch.setattr(engine, "NativeProgram", meanwhile)
-    native.compile(first)
-    assert native._last[0] is second
-    assert native._last[1].text
-    for task in (second, second, first):
-        native.compile(task)
+    lowered.compile()
+    assert len(texts) == 2
+    assert all(texts)
 
 
 def test_modules_with_keys_and_convolutions_run():
@@ -163,6 +161,19 @@ def test_modules_with_keys_and_convolutions_run():
     scheme = bm.Verlet(bm.mechanical(bm.Euclidean(3), mass=1.0, potential=net))
     result = bm.simulate(scheme, scheme.start(jnp.ones(3), momentum=jnp.zeros(3)), step=0.1, steps=2, trajectories=2, seed=1)
     assert np.isfinite(result.energy.mean).all()
+
+
+def test_what_prints_is_run_by_xla_and_says_so(capfd):
+    def potential(q):
+        jax.debug.print("q = {}", q[0])
+        return q @ q
+
+    result = _run(bm.mechanical(bm.Euclidean(1), mass=1.0, potential=potential))
+    jax.effects_barrier()
+    assert result.provenance.mode == "xla"
+    assert result.provenance.note == "computed by XLA in place of the native engine, because there is no machine code for jax.debug.print"
+    assert result.provenance.note in str(result)
+    assert "q = 1.0" in capfd.readouterr().out
 
 
 def test_a_random_key_may_be_a_parameter():

@@ -4,6 +4,7 @@ import time
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from tests.engines.functions import evaluate
 
@@ -39,3 +40,20 @@ def test_a_long_chain_of_operations_on_a_large_array_is_written():
 
     x = RANDOM.normal(size=(3, 1500))
     np.testing.assert_allclose(evaluate(chain, x), chain(x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(37, 23), (12, 3), (4, 11), (30, 1, 6), (5, 40, 9)])
+def test_products_with_a_matrix_add_their_terms_in_order(shape):
+    """Sums are formed four side by side, and each as if it were alone: Σ_k in the order of k."""
+    matrix = RANDOM.normal(size=shape)
+    function = lambda x: (jnp.tensordot(jnp.asarray(matrix), x[: shape[-1]], 1), jnp.tensordot(x[: shape[0]], jnp.asarray(matrix), 1))
+    x = RANDOM.normal(size=(5, 40))
+    ahead, back = evaluate(function, x)
+    for at, row in enumerate(x):
+        one, other = np.zeros(shape[:-1]), np.zeros(shape[1:])
+        for k in range(shape[-1]):
+            one = one + matrix[..., k] * row[k]
+        for k in range(shape[0]):
+            other = other + row[k] * matrix[k]
+        np.testing.assert_allclose(ahead[at], one, rtol=0, atol=64 * np.finfo(float).eps * np.abs(matrix).sum(-1).max())
+        np.testing.assert_allclose(back[at], other, rtol=0, atol=64 * np.finfo(float).eps * np.abs(matrix).sum(0).max())

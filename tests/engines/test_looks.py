@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.engines.engine import Schedule
 from bismut.ensembles import request
 
 H = 0.1
@@ -38,9 +39,9 @@ def asked(request):
 )
 def test_rows_are_those_that_are_due(asked, ticks, stride, every, passed, first, seen):
     program, course, numbers = asked.program, asked.courses[0], asked.shared[0]
-    states = asked.starting[0](asked.numbers(0), np.arange(3))
+    states = asked.samplers[0](asked.numbers(0), np.arange(3))
     batch = program.watch(course, numbers, program.begin(course, numbers, asked.numbers(0), states, passed))
-    after, rows = program.advance(course, numbers, batch, ticks, stride, every, passed, first)
+    after, rows = program.advance(course, numbers, batch, Schedule(ticks, stride, every, passed, first))
     assert after.step == passed + ticks * stride
     for row, steps in zip(rows, seen, strict=True):
         found = np.zeros((0, 3)) if isinstance(row, tuple) else row
@@ -49,7 +50,7 @@ def test_rows_are_those_that_are_due(asked, ticks, stride, every, passed, first,
 
 def test_a_batch_of_one_stands_for_all(asked):
     program, course, numbers = asked.program, asked.courses[0], asked.shared[0]
-    one = asked.starting[0](asked.numbers(0), np.arange(3))
+    one = asked.samplers[0](asked.numbers(0), np.arange(3))
     many = type(one)(np.tile(one.q, (3, 1)), np.tile(one.p, (3, 1)))
     alike, each = (program.states(program.begin(course, numbers, asked.numbers(0), states)) for states in (one, many))
     assert np.array_equal(alike.q, each.q)

@@ -1,9 +1,12 @@
 """Many bodies within a reach of each other: near ones come from lists, and nothing that a list could change is changed.
 
 U = Σ_{i<j} S(r) (a_i r⁻⁴ + 0.3 b_j r⁻²),   f = −∂U     against the sum over all pairs, written by hand
-bits depend neither on when a list was made, nor on its skin, nor on the room that it had
+bits depend neither on when a list was made, nor on its skin, nor on the room that it had, nor on the number of threads
 """
 
+import subprocess
+import sys
+from contextlib import contextmanager
 from copy import copy
 from functools import cache, cached_property
 
@@ -13,10 +16,12 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.engines.engine import Course, Task
-from bismut.engines.native import lists, neighbours
+from bismut.engines.engine import Course, Schedule, Task
+from bismut.engines.native import crew, list_memory
+from bismut.engines.native import engine as native_engine
 from bismut.engines.native.engine import Native
 from bismut.errors import BismutError
+from bismut.programs.codegen import neighbours
 
 H = 0.05
 
@@ -59,24 +64,24 @@ class Moving:
         return a.data * r2**-2 + 0.3 * b.data / r2
 
     def compile(self):
-        engine = Native()
-        assert "cell list" in engine.manner(self.task)[0]
-        return engine.compile(self.task)
+        lowered = Native().lower(self.task)
+        assert "cell list" in lowered.why
+        return lowered.compile()
 
     @cached_property
     def program(self):
         return self.compile()
 
-    def run(self, *cuts, program=None):
+    def run(self, *cuts, program=None, threads=1):
         """The state after so many steps, each number a call of its own."""
-        return [leaf[0] for leaf in self.run_many([self.x], *cuts, program=program)]
+        return [leaf[0] for leaf in self.run_many([self.x], *cuts, program=program, threads=threads)]
 
-    def run_many(self, places, *cuts, program=None):
+    def run_many(self, places, *cuts, program=None, threads=1):
         x, program = np.stack(places), program or self.program
         starts = x, np.broadcast_to(self.v, x.shape), np.zeros_like(x), np.zeros(len(x), x.dtype)
         batch = program.begin(Course(H, 0.0), (), np.arange(len(x), dtype=np.uint64), starts)
         for steps in cuts:
-            batch, _ = program.advance(Course(H, 0.0), (), batch, 1, steps, (), 0)
+            batch, _ = program.advance(Course(H, 0.0), (), batch, Schedule(1, steps, threads=threads))
         return program.states(batch)
 
     def by_hand(self, x):
@@ -137,24 +142,30 @@ def _bits(one, other):
 
 
 def test_bits_know_nothing_of_lists(monkeypatch):
-    """However a run is cut, whoever else runs beside it, and whatever the skin is or the room that lists have at first."""
+    """However a run is cut, what else runs beside it, how many threads share it, and whatever the skin is or the room that lists have at first."""
     case = moving("box")
     whole = case.run(40)
     assert _bits(case.run(13, 1, 26), whole)
     beside = case.run_many([case.x[::-1], case.x, 1.01 * case.x], 20, 20)
     assert _bits([leaf[1] for leaf in beside], whole)
     assert not _bits([leaf[0] for leaf in beside], whole)
+    for threads in (2, 3, 7):
+        assert _bits(case.run(40, threads=threads), whole)
     monkeypatch.setattr(neighbours, "SKIN", 0.6)
-    monkeypatch.setattr(lists, "_FIRST", 1)
+    monkeypatch.setattr(list_memory, "_FIRST", 1)
     assert _bits(case.run(40, program=case.compile()), whole)
 
 
 def test_a_full_list_gets_more_room(monkeypatch):
     """All pairs of 256 bodies are four times as many as there is room for at first: the call is made again until they fit."""
     case, calls = moving("all near all, in one cell"), []
-    settle = lists.Room.settle
-    monkeypatch.setattr(lists.Room, "settle", lambda self, shelf: calls.append(settle(self, shelf)) or calls[-1])
-    monkeypatch.setattr(case.program, "_rooms", {name: [lists.Room(room._facts) for room in rooms] for name, rooms in case.program._rooms.items()})
+    settle = list_memory.ListMemory.settle
+    monkeypatch.setattr(list_memory.ListMemory, "settle", lambda self, shelf: calls.append(settle(self, shelf)) or calls[-1])
+    monkeypatch.setattr(
+        case.program,
+        "_list_memories",
+        {name: [list_memory.ListMemory(room._facts) for room in rooms] for name, rooms in case.program._list_memories.items()},
+    )
     energy = case.run(5)[3]
     assert calls.count(False) >= 2
     assert calls.count(True) == 2
@@ -213,3 +224,43 @@ def test_a_box_of_dipoles_goes_the_way_of_all_pairs():
     first = bm.simulate(scheme, start, steps=11, **settings)
     rest = bm.simulate(scheme, steps=19, continue_from=first, observe=settings["observe"], every=15, progress=False)
     assert _bits(jax.tree.leaves(rest.final), jax.tree.leaves(native.final))
+
+
+def test_threads_share_the_bodies_of_one_trajectory(monkeypatch):
+    """Helpers come, in a run that is long enough for that; nobody helps where one thread is asked for."""
+    case, came = moving("box"), []
+    original = crew.help_of
+
+    @contextmanager
+    def watched(*arguments):
+        with original(*arguments) as numbers:
+            yield numbers
+            came.append(0 if arguments[0] == 0 else int(numbers[20]))
+
+    monkeypatch.setattr(native_engine, "help_of", watched)
+    case.run(2000, threads=2)
+    case.run(20)
+    assert came == [0, 1, 0, 0]  # of the beginning, and of the steps
+
+
+@pytest.mark.slow
+def test_a_million_points_fit_into_two_gigabytes():
+    """With lists of neighbours, and they step: the largest memory of a process of its own."""
+    run = subprocess.run([sys.executable, "-c", MILLION], capture_output=True, text=True, check=True)
+    steps, peak = map(int, run.stdout.split())
+    assert steps == 16
+    assert peak < 2 * 2**30
+
+
+MILLION = """
+import resource, jax
+jax.config.update("jax_enable_x64", True)
+import bismut as bm, numpy as np
+side = 100
+x = 1.05 * np.stack(np.unravel_index(np.arange(side**3), (side,) * 3), -1)
+system = bm.mechanical(bm.Euclidean(3) ** side**3, mass=1.0, potential=bm.lennard_jones(cutoff=2.5), box=bm.Box([1.05 * side] * 3))
+scheme = bm.Langevin(system, temperature=1.0, friction=0.1)
+start = scheme.start(x, temperature=1.0)
+result = bm.simulate(scheme, start, step=0.002, steps=16, trajectories=1, seed=1, observe={}, mode="native", progress=False)
+print(result.steps_done, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""

@@ -6,8 +6,7 @@ import weakref
 import jax
 import jax.numpy as jnp
 
-from bismut.engines.native import target
-from bismut.engines.native.engine import Native
+from bismut.engines.native import engine, target
 from tests.engines.functions import task_of
 
 _DOUBLED = """
@@ -33,13 +32,13 @@ def test_a_machine_that_is_gone_takes_nothing_from_the_next():
         assert gone() is None
 
 
-def test_the_text_of_a_program_is_forgotten_once_it_is_compiled():
-    """Choices of engines are remembered by the dozen, each with megabytes of text; a second compilation writes it anew."""
-    task, native = task_of(jnp.sin, [jax.ShapeDtypeStruct((3,), float)]), Native()
-    assert native.refusal(task) is None
-    assert "define" in native._last[1].text
-    for _ in range(2):
-        native.compile(task)
-        assert not native._last[1].text
-    assert native.refusal(task) is None
-    assert native.manner(task)[2] > 0
+def test_the_text_of_a_program_is_forgotten_once_it_is_compiled(monkeypatch):
+    """Lowered tasks are remembered by the dozen, each with megabytes of text; a second compilation writes it anew."""
+    written, write = [], engine.write
+    monkeypatch.setattr(engine, "write", lambda *arguments: written.append(write(*arguments)) or written[-1])
+    lowered = engine.Native().lower(task_of(jnp.sin, [jax.ShapeDtypeStruct((3,), float)]))
+    assert "define" in written[0].text
+    assert lowered.operations > 0
+    for count in (1, 2, 3):
+        lowered.compile()
+        assert len(written) == count

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.body_loops import Pair, pairs
 from bismut.gallery import entries
-from bismut.repetition import Pair, pairs
 from bismut.requirements import TESTED, doubt_about_jax
 from tests.engines.functions import evaluate
 
@@ -113,11 +113,12 @@ def test_the_warning_is_given_once():
 
 
 def test_one_file_reads_jaxprs():
-    """What jax promises nothing about is met in one file; the loops beside it are primitives of jax and register themselves."""
+    """What jax promises nothing about is met in one file. The loops beside it are primitives of jax and register themselves; and a user's function is
+    rolled up before anything is derived, which is when it is a jaxpr."""
     home = Path(bm.__file__).parent
     knowing = {
         str(path.relative_to(home))
         for path in home.rglob("*.py")
         if re.search(r"jax\.interpreters|from jax\._src|make_jaxpr|ClosedJaxpr|jaxpr_as_fun", path.read_text())
     }
-    assert knowing == {"programs/jaxprs.py", "repetition/loop.py", "repetition/pruning.py"}
+    assert knowing == {"programs/jaxprs.py", "programs/autobatching.py", "body_loops/loop.py"}

@@ -296,7 +296,7 @@ def test_every_function_of_a_run_has_its_arguments_checked():
     """The functions whose parameters are in the table."""
     doors = [bm.simulate, bm.trajectory, bm.average, bm.verify, bm.advise_step, bm.save, bm.load, bm.momentum, bm.invariant]
     doors += [bm.histogram, bm.quantiles, bm.paths, bm.autocorrelation, bm.mean_squared_displacement, bm.extremes, bm.first_passage]
-    doors += [bm.time_average, bm.values, bm.section]
+    doors += [bm.time_average, bm.values, bm.section, bm.maximum_excursion]
     assert all(hasattr(door, "__wrapped__") for door in doors)
 
 

@@ -5,10 +5,9 @@ import pytest
 
 import bismut as bm
 from bismut.ensembles import request
-from bismut.ensembles.block import Control, run_block
-from bismut.ensembles.kept import block_arrays
-from bismut.ensembles.pace import PAUSE, Pace, pace_of
-from bismut.store.packing import pack
+from bismut.ensembles.block import PAUSE, BlockHooks, Pace, pace_of, run_block
+from bismut.ensembles.block_codec import block_arrays
+from bismut.store.zarr_writer import pack
 from tests.ensembles.test_run import scheme, start
 
 
@@ -20,8 +19,8 @@ def asked(steps, trajectories, **more):
 def test_blocks_are_cut_by_the_work(trajectories, monkeypatch):
     """A short run has the fewest blocks that memory allows, a long one 32 if vectors can be filled, and cores do not matter."""
     short, long = asked(1, trajectories), asked(10**7, trajectories)
-    most = short.chosen.most
-    assert short.blocks == -(-trajectories // most) or trajectories * short.chosen.operations > 2**26
+    most = short.engine_plan.most
+    assert short.blocks == -(-trajectories // most) or trajectories * short.engine_plan.operations > 2**26
     assert long.blocks == max(-(-trajectories // 16) if trajectories < 512 else -(-trajectories // long.size), -(-trajectories // most))
     assert trajectories < 512 or 32 >= long.blocks > 28 or long.size == most
     for one in (short, long):
@@ -86,7 +85,7 @@ def test_a_block_is_the_same_to_the_byte_however_it_is_cut(monkeypatch):
     kept, order = set(), set()
     for steps in (1, 7, 1000):
         monkeypatch.setattr(Pace, "steps", lambda self, places, steps=steps: steps)
-        control = Control()
+        control = BlockHooks()
         control.ends = True
         result = run_block(one, 0, 0, control)
         assert result is not None

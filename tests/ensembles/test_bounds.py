@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 import bismut as bm
-from bismut.compile_cache import Memory, compiled
-from bismut.ensembles import inorder, request, task
+from bismut.compile_cache import LRUCache, compiled
+from bismut.ensembles import ordered_merge, request, task
 from bismut.ensembles.plan import plan
 from bismut.errors import DomainError
 from tests.ensembles.test_run import scheme, start
@@ -38,12 +38,12 @@ def test_equal_functions_compile_nothing_again():
 
 
 def test_what_is_remembered_is_bounded():
-    memory = Memory(3)
+    memory = LRUCache(3)
     for i in range(10):
         assert memory.get(i, lambda i=i: i * i) == i * i
-    assert (len(memory), memory.made) == (3, 10)
+    assert (len(memory), memory.misses) == (3, 10)
     memory.get(9, lambda: 0)
-    assert memory.made == 10
+    assert memory.misses == 10
 
 
 def test_a_compiled_function_is_told_by_what_it_does():
@@ -79,6 +79,6 @@ def test_the_plan_says_which_engine_and_why():
 def test_many_blocks_make_no_list():
     """2⁴⁰ trajectories are 2²⁹ blocks; the first few are asked for and no others."""
     asked = request(scheme(), start(), step=0.1, steps=1, trajectories=2**40, keep_final=False, block=2048)
-    jobs = inorder.InOrder(asked, range(asked.blocks), None, lambda result: None).jobs()
+    jobs = ordered_merge.OrderedMerge(asked, range(asked.blocks), None, lambda result: None).jobs()
     assert [next(jobs) for _ in range(3)] == [(0, 0, None), (0, 1, None), (0, 2, None)]
     assert asked.numbers(2**29 - 1)[-1] == 2**40 - 1

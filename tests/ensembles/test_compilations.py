@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import bismut as bm
 from bismut.ensembles import checks
 from bismut.ensembles.task import compilations
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 
 
 def test_numbers_compile_nothing():

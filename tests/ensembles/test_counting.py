@@ -10,7 +10,7 @@ import pytest
 
 import bismut as bm
 from bismut.ensembles.observers.histogram import Counted
-from bismut.ensembles.observers.watcher import Clock, Seen
+from bismut.ensembles.observers.watcher import Clock, Looks
 from tests.ensembles.test_failures import EVERY, RUN, N, scheme, start, steps_of
 
 X = lambda state: state.q[0]
@@ -23,6 +23,7 @@ OBSERVED = {
     "levels": bm.quantiles(X, every=EVERY),
     "memory": bm.autocorrelation(X, lags=2, every=EVERY),
     "spread": bm.mean_squared_displacement(lags=2, every=EVERY),
+    "strayed": bm.maximum_excursion(every=EVERY),
     "own": bm.Observer(init=X, update=lambda m, s: m + s.q[0], every=EVERY),
     "kept": bm.values(X, every=EVERY),
 }
@@ -58,6 +59,7 @@ def test_what_is_made_of_whole_trajectories_counts_those_that_finished():
     assert float(result().average.mean) == pytest.approx(seen[finished].mean(1).mean(), rel=1e-14)
     assert int(result().average.count) == seen[finished].size
     assert float(result().far.max) == seen[finished].max()
+    assert float(result().strayed.max) == pytest.approx(np.abs(seen - seen[:, :1])[finished].max(), rel=1e-12)
     for name in ("far", "own", "memory"):
         assert int(result()[name].count) == finished.sum()
     assert (result().spread.count.values == finished.sum()).all()
@@ -98,8 +100,8 @@ def test_histogram_counts_nan_apart_and_in_64_bits():
     wrong = bm.simulate(scheme(), start(), step=0.001, steps=3, trajectories=5, observe={"log": made}).log  # q = −1: its logarithm is no number
     assert int(wrong.nan) == 5 * 4
     assert int(wrong.counts.sum()) == 0
-    assert "20 not numbers" in wrong.words
-    few = made.collect(None, Seen(np.zeros((1, 4), np.int32), np.zeros(1), np.arange(4, dtype=np.uint64), None))
+    assert "20 not numbers" in wrong.text
+    few = made.collect(None, Looks(np.zeros((1, 4), np.int32), np.zeros(1), np.arange(4, dtype=np.uint64), None))
     assert few.dtype == np.int64
     many = made.merge(*[Counted(few.reshape(made.groups, -1) * 2**30)] * 2)
     report = made.report("log", many, Clock(0.0, 0.1, 1, 3, 4))

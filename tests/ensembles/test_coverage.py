@@ -14,11 +14,11 @@ import pytest
 import bismut as bm
 from bismut.ensembles import request
 from bismut.ensembles.block import run_block
-from bismut.ensembles.inorder import GROWTH, MINIMUM
 from bismut.ensembles.moments import gather
 from bismut.ensembles.observers.records import standard_error
 from bismut.ensembles.observers.time_average import split_r_hat
 from bismut.ensembles.observers.watcher import Clock
+from bismut.ensembles.ordered_merge import GROWTH, MINIMUM
 
 X = lambda state: state.q[0]
 
@@ -102,8 +102,8 @@ def test_many_trajectories_shorter_than_their_memory(steps, every):
     assert abs(float(x[4000].mean)) < 4 * float(x[4000].stderr)
     assert not bool(x[0].trusted)
     assert abs(float(x[0].mean)) > 20 * float(x[0].stderr)
-    assert "start" in x[0].words
-    assert "correlation times" not in x[0].words
+    assert "start" in x[0].text
+    assert "correlation times" not in x[0].text
 
 
 @pytest.mark.parametrize("barrier", [4.0, 5.5, 7.0])
@@ -117,7 +117,7 @@ def test_short_trajectories_in_two_wells(barrier):
 def test_one_look_tells_nothing_of_memory():
     x = short_runs(0.0, 1, 2, 4000)
     assert not bool(x.trusted)
-    assert "one look at each trajectory" in x.words
+    assert "one look at each trajectory" in x.text
 
 
 def test_r_hat_is_that_of_halves():
@@ -136,7 +136,7 @@ def test_one_trajectory_says_what_it_cannot_know():
     run = {"step": 0.1, "steps": 20_000, "trajectories": 1, "seed": 1, "burn_in": 100}
     one = bm.simulate(scheme, scheme.start(jnp.ones(1), temperature=1.0), observe={"p": bm.time_average(lambda s: s.p[0], every=10)}, **run).p
     assert bool(one.trusted)
-    assert "nothing of places where it has not been" in one.words
+    assert "nothing of places where it has not been" in one.text
 
 
 # Stopping at an error.

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from tests import systems
 
 RUN = {"step": 0.02, "steps": 10, "seed": 3, "trajectories": 6}

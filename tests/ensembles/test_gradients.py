@@ -9,7 +9,7 @@ import pytest
 
 import bismut as bm
 from bismut.errors import BismutError
-from bismut.host import evaluate, repeated
+from bismut.programs.evaluation import evaluate, evaluator
 from tests.engines.test_split import cosine
 
 
@@ -38,7 +38,7 @@ def test_gradient_is_the_slope_on_common_noise(over):
         return bm.average(tilt, scheme, start, step=0.05, steps=23, trajectories=5, seed=4, over=over)
 
     slopes = evaluate(jax.grad(mean, (0, 1)), 3.0, 0.4)
-    fast, e = repeated(mean), 1e-5
+    fast, e = evaluator(mean), 1e-5
     by_weight = (float(fast(3.0 + e, 0.4)) - float(fast(3.0 - e, 0.4))) / (2 * e)
     by_noise = (float(fast(3.0, 0.4 + e)) - float(fast(3.0, 0.4 - e))) / (2 * e)
     np.testing.assert_allclose(np.asarray(slopes), (by_weight, by_noise), rtol=1e-7)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from bismut.ensembles import block, run, working
+from bismut.ensembles import block, block_job, run
 from bismut.executors import Threads
 from tests.ensembles.test_run import scheme, start
 
@@ -19,12 +19,12 @@ def interrupted(monkeypatch, after: int, **settings) -> bm.Result:
     monkeypatch.setattr(block.Pace, "steps", lambda self, trajectories: 16)
     monkeypatch.setattr(block.Pace, "learn", lambda self, steps, trajectories, seconds: chunks.append(steps))
     monkeypatch.setattr(run, "Threads", lambda: Threads(1))
-    original = block.Control
+    original = block.BlockHooks
 
     def listening(stopped, *others):
         return original(lambda: len(chunks) >= after, *others)
 
-    monkeypatch.setattr(working, "Control", listening)
+    monkeypatch.setattr(block_job, "BlockHooks", listening)
     monkeypatch.setattr(run.Stop, "asked", property(lambda self: len(chunks) >= after, lambda self, value: None), raising=False)
     return bm.simulate(scheme(), start(), **(RUN | settings))
 

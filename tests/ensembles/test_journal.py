@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.ensembles import block, carry_out, request
-from bismut.ensembles.expected import Expected
-from bismut.ensembles.journal import Memory
-from bismut.ensembles.kept import block_arrays, block_result, checkpoint, checkpoint_arrays
+from bismut.ensembles import block, request, run_request
+from bismut.ensembles.block_codec import Expected, block_arrays, block_result, checkpoint, checkpoint_arrays
+from bismut.ensembles.journal import MemoryJournal
 from bismut.errors import BlockError, WriteError
 from bismut.executors import Failed, Threads
-from bismut.store.packing import pack, unpack
+from bismut.store.zarr_reader import unpack
+from bismut.store.zarr_writer import pack
 
 X = lambda state: state.q[0]
 OBSERVE = {
@@ -27,6 +27,7 @@ OBSERVE = {
     "bins": bm.histogram(X, range=(-2, 2), bins=8, every=1),
     "lag": bm.autocorrelation(X, lags=4, every=2),
     "wound": bm.mean_squared_displacement(lags=5, every=2),
+    "strayed": bm.maximum_excursion(),
     "over": bm.first_passage(lambda s: s.q[0] - 0.7, every=2),
     "cross": bm.section(lambda s: s.q[0] - 0.5, at=X, capacity=3),
     "far": bm.Observer(init=lambda s: jnp.abs(s.q[0]), update=lambda m, s: jnp.maximum(m, jnp.abs(s.q[0])), finish=lambda m: m, every=1),
@@ -53,7 +54,7 @@ def asked(bath: bool = False, **settings):
 @cache
 def unbroken():
     """The result of the run that was never cut."""
-    return carry_out(asked())
+    return run_request(asked())
 
 
 def same(a, b) -> None:
@@ -69,7 +70,7 @@ class Power(Exception):
     """It fails."""
 
 
-class Failing(Memory):
+class Failing(MemoryJournal):
     """A journal on paper, which is read as it was written; the power fails after so many entries."""
 
     def __init__(self, asked, lasts=10**9):
@@ -114,32 +115,32 @@ def test_a_run_whose_power_fails_again_and_again(chunks, settings):
     while True:
         journal.left = 2
         try:
-            found = carry_out(whole, journal=journal, executor=Threads(1))
+            found = run_request(whole, journal=journal, executor=Threads(1))
             break
         except Power:
             failures += 1
     assert failures > 5
     assert not journal.checkpoints
-    same(found, carry_out(asked(**settings)) if settings else unbroken())
+    same(found, run_request(asked(**settings)) if settings else unbroken())
 
 
 def test_what_is_committed_is_not_computed(chunks, monkeypatch):
     whole = asked()
     journal = Failing(whole)
-    carry_out(whole, journal=journal)
+    run_request(whole, journal=journal)
     first = unbroken()
-    monkeypatch.setattr("bismut.ensembles.working.run_block", lambda *_: pytest.fail("a block was computed"))
-    same(carry_out(whole, journal=journal), first)
+    monkeypatch.setattr("bismut.ensembles.block_job.run_block", lambda *_: pytest.fail("a block was computed"))
+    same(run_request(whole, journal=journal), first)
 
 
 def test_ended_blocks_go_on(chunks):
     """A finished run, asked for more steps, goes on from its last ones, and equals the longer run; also where the last look was out of turn."""
     short, long = asked(steps=53), asked()
     before = Failing(short)
-    carry_out(short, journal=before)
+    run_request(short, journal=before)
     journal = Failing(long)
     journal.checkpoints = {place: result.end for place, result in before.blocks.items()}
-    found = carry_out(long, journal=journal, executor=Threads(1))
+    found = run_request(long, journal=journal, executor=Threads(1))
     same(found, unbroken())
     assert journal.entries == 3 * 3  # of each block 37 steps in chunks of sixteen, not 90
 
@@ -148,36 +149,36 @@ def test_enough_is_decided_in_the_order_of_blocks(chunks):
     """Blocks that come late, or from a journal, do not change where `until` stops; those beyond it are not kept."""
 
     class Backwards:
-        elsewhere = False
+        remote = False
 
         def each(self, work, jobs, line):
             yield from [(job, work(job, line)) for job in jobs][::-1]
 
     settings = {"observe": FEW, "until": {"energy": 0.035}, "trajectories": 160, "steps": 20}
-    alone = carry_out(asked(**settings), executor=Threads(1))
+    alone = run_request(asked(**settings), executor=Threads(1))
     assert 30 <= alone.trajectories_run < 160
     journal = Failing(asked(**settings))
-    same(carry_out(asked(**settings), executor=Backwards(), journal=journal), alone)
+    same(run_request(asked(**settings), executor=Backwards(), journal=journal), alone)
     assert sorted(journal.blocks) == [(0, i) for i in range(alone.trajectories_run // 8)]
-    same(carry_out(asked(**settings), journal=journal), alone)
+    same(run_request(asked(**settings), journal=journal), alone)
 
 
 def test_parts_of_a_run(chunks):
     """Blocks A:B of separate runs, put into one journal, are the whole run."""
     whole = asked()
     journals = [Failing(whole), Failing(whole)]
-    parts = [carry_out(whole, journal=journal, blocks=blocks) for journal, blocks in zip(journals, (range(0, 1), range(1, 3)), strict=True)]
+    parts = [run_request(whole, journal=journal, blocks=blocks) for journal, blocks in zip(journals, (range(0, 1), range(1, 3)), strict=True)]
     assert [part.trajectories_run for part in parts] == [8, 12]
     assert "blocks 1:3 of 3, 12 of 20 trajectories" in str(parts[1].outcome)
     both = Failing(whole)
     both.blocks = journals[0].blocks | journals[1].blocks
-    same(carry_out(whole, journal=both), unbroken())
+    same(run_request(whole, journal=both), unbroken())
 
 
 def test_a_deadline_stops_a_run(chunks):
     journal = Failing(asked())
     with pytest.raises(KeyboardInterrupt):
-        carry_out(asked(), deadline=-1.0, journal=journal)
+        run_request(asked(), deadline=-1.0, journal=journal)
     assert not journal.blocks
 
 
@@ -188,7 +189,7 @@ def test_a_block_that_fails_ends_a_run_that_looks_for_small_errors(chunks):
     """Behind it nobody can tell when errors are small enough: no more blocks are begun, and those that were run are kept."""
 
     class Stumbling:
-        elsewhere = False
+        remote = False
 
         def each(self, work, jobs, line):
             for job in jobs:
@@ -200,16 +201,16 @@ def test_a_block_that_fails_ends_a_run_that_looks_for_small_errors(chunks):
     whole = asked(**UNTIL)
     journal = Failing(whole)
     with pytest.raises(BlockError, match=r"block 2 could not be run\. The others are kept"):
-        carry_out(whole, journal=journal, executor=Stumbling())
+        run_request(whole, journal=journal, executor=Stumbling())
     assert sorted(journal.blocks) == [(0, 0), (0, 1), (0, 3)]
-    same(carry_out(whole, journal=journal), carry_out(whole))
+    same(run_request(whole, journal=journal), run_request(whole))
 
 
 def test_a_block_whose_workers_die_ends_the_run_and_those_at_work_are_kept(chunks):
     """Three workers died at one block: no further blocks are begun, those in progress stop and can be continued, and the run can be resumed."""
 
     class Dying:
-        elsewhere = False
+        remote = False
 
         def each(self, work, jobs, line):
             yield (first := next(jobs)), work(first, line)
@@ -220,12 +221,12 @@ def test_a_block_whose_workers_die_ends_the_run_and_those_at_work_are_kept(chunk
     whole = asked(observe=FEW)
     journal = Failing(whole)
     with pytest.raises(BlockError, match=r"block 1 could not be run\. The others are kept, and `resume` tries again.*3 times.*\n.*signal 9"):
-        carry_out(whole, journal=journal, executor=Dying())
+        run_request(whole, journal=journal, executor=Dying())
     assert sorted(journal.blocks) == [(0, 0)]
-    same(carry_out(whole, journal=journal), carry_out(whole))
+    same(run_request(whole, journal=journal), run_request(whole))
 
 
-class Full(Memory):
+class Full(MemoryJournal):
     """A journal on a disk that takes so many blocks."""
 
     def __init__(self, takes):
@@ -241,13 +242,13 @@ class Full(Memory):
 @pytest.mark.parametrize("until", [{}, {"energy": 1e-9}])
 def test_what_is_in_memory_when_the_disk_is_full_is_in_the_result(chunks, until):
     class Ahead:
-        elsewhere = False
+        remote = False
 
         def each(self, work, jobs, line):
             yield from [(job, work(job, line)) for job in jobs]
 
     whole, journal = asked(**UNTIL | {"until": until}), Full(3)
-    found = carry_out(whole, journal=journal, executor=Ahead())
+    found = run_request(whole, journal=journal, executor=Ahead())
     assert found.trajectories_run == 64
     assert sorted(journal.blocks) == [(0, 0), (0, 1), (0, 2)]
 
@@ -258,7 +259,7 @@ def test_a_block_that_is_stopped_is_kept_whenever_it_hears_of_it(chunks, monkeyp
     whole = asked(observe=FEW)
     for asks in range(1, 8):
         questions, kept = iter([False] * asks), []
-        control = block.Control(lambda questions=questions: next(questions, True))
+        control = block.BlockHooks(lambda questions=questions: next(questions, True))
         control.keep = lambda variant, number, point, kept=kept: kept.append(point.done)
         result = block.run_block(whole, 0, 0, control)
         if result is not None and result.steps < whole.steps:

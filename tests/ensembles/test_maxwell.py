@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.ensembles import starts
-from bismut.ensembles.starts import starting
+from bismut.engines.native import engine
+from bismut.ensembles import task
+from bismut.ensembles.starts import StartStates
 from tests import systems
 
 KT, N = 0.7, 4000
@@ -61,33 +62,34 @@ def test_engines_draw_the_same_starts(make, apart):
     q = jax.tree.map(lambda *leaves: jnp.stack(leaves * 100), *[one, *_others(system, one)]) if apart else one
     start = bm.Verlet(system).start(q, temperature=KT)
     numbers = np.arange(300, dtype=np.uint64) + 2**33
-    made = starts._PROGRAMS.made
-    native, xla = (starting(start, bm.Wiener(5), (300,) if apart else (), 0.0, native=mark)(numbers, np.arange(300)) for mark in (True, False))
+    made = task._PROGRAMS.misses
+    native, xla = (StartStates(start, (300,) if apart else (), 0.0).sampler(bm.Wiener(5), mark)(numbers, np.arange(300)) for mark in (True, False))
     for a, b in zip(jax.tree.leaves(native), jax.tree.leaves(xla), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-13)
-    assert starts._PROGRAMS.made <= made + 1
-    assert next(reversed(starts._PROGRAMS._values.values())) is not None, "native code was refused"
-    few = starting(start, bm.Wiener(5), (300,) if apart else (), 0.0)(numbers[7:10], np.arange(7, 10))
+    assert task._PROGRAMS.misses <= made + 1
+    assert next(reversed(task._PROGRAMS._values.values())) is not None, "native code was refused"
+    few = StartStates(start, (300,) if apart else (), 0.0).sampler(bm.Wiener(5))(numbers[7:10], np.arange(7, 10))
     for a, b in zip(jax.tree.leaves(native), jax.tree.leaves(few), strict=True):
         assert np.array_equal(a[7:10], b)
 
 
 def test_another_number_of_starts_compiles_nothing():
+    """Beyond the few that get narrow code."""
     events: list[str] = []
     scheme = bm.Langevin(pairs(), temperature=KT, friction=1.0)
     start = scheme.start((2.0 * jnp.eye(3), jnp.tile(jnp.eye(3), (3, 1, 1))), temperature=KT)
     go = lambda n: bm.simulate(scheme, start, step=0.01, steps=1, trajectories=n, seed=1)
-    go(3)
-    made = starts._PROGRAMS.made
+    go(engine.FEW + 1)
+    made = task._PROGRAMS.misses
     jax.monitoring.register_event_duration_secs_listener(lambda name, *_, **__: events.append(name))
     go(700)
     assert not [name for name in events if "backend_compile" in name]
-    assert starts._PROGRAMS.made == made
+    assert task._PROGRAMS.misses == made
     many = lambda n: bm.simulate(scheme, scheme.start(jax.tree.map(lambda x: jnp.stack([x] * n), start.q), temperature=KT), step=0.01, steps=1)
-    many(3)
-    made = starts._PROGRAMS.made
-    many(5)
-    assert starts._PROGRAMS.made == made
+    many(engine.FEW + 1)
+    made = task._PROGRAMS.misses
+    many(engine.FEW + 3)
+    assert task._PROGRAMS.misses == made
 
 
 @pytest.mark.parametrize("what", ["average", "trajectory"])

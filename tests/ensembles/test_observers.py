@@ -40,6 +40,7 @@ def result(block: int = 3) -> bm.Result:
         "mean": bm.time_average(X, every=EVERY),
         "memory": bm.autocorrelation(X, lags=LAGS, every=EVERY),
         "spread": bm.mean_squared_displacement(lags=LAGS, every=EVERY),
+        "far": bm.maximum_excursion(every=EVERY),
         "upward": bm.section(X, at=lambda s: jnp.array([s.q[0], s.p[0]]), capacity=4),
         "own": bm.Observer(init=lambda s: 0.0, update=lambda m, s, t: m + s.q[0] ** 2 * t, finish=lambda m: m / 10, every=EVERY),
     }
@@ -134,6 +135,14 @@ def test_displacement_uses_every_origin():
     np.testing.assert_allclose(result().spread.mean.values, expected, rtol=1e-10, atol=1e-15)
 
 
+def test_excursions_are_from_the_first_look():
+    q, *_ = looks()
+    largest, far = np.abs(q - q[:, :1]).max(1), result().far
+    assert float(far.mean) == pytest.approx(largest.mean(), rel=1e-12)
+    assert float(far.stderr) == pytest.approx(largest.std(ddof=1) / N**0.5, rel=1e-9)
+    assert (float(far.min), float(far.max)) == pytest.approx((largest.min(), largest.max()), rel=1e-12)
+
+
 def test_crossings_lie_on_the_section():
     """As many as the path has sign changes from below, in their order, each within its step and on the section to round-off."""
     q, _, times = paths()
@@ -165,7 +174,7 @@ def test_counts_do_not_depend_on_blocks(name):
 
 def test_saved_and_loaded(tmp_path):
     tree = bm.load(bm.save(result(), tmp_path / "a.run"))
-    for name in ("ends", "one", "two", "levels", "mean", "memory", "spread", "upward", "own", "whole"):
+    for name in ("ends", "one", "two", "levels", "mean", "memory", "spread", "far", "upward", "own", "whole"):
         assert set(tree[name].data_vars) == set(result()[name].variables)
         for kind, (_, values) in result()[name].variables.items():
             np.testing.assert_array_equal(tree[name][kind].values, values)
@@ -181,8 +190,8 @@ def test_positions_and_rotations_are_not_added_up_in_silence():
     result = bm.simulate(scheme, start, step=0.05, steps=20, trajectories=8, seed=1, observe=observe)
     np.testing.assert_allclose(result["all"].mean, result.place.mean + result.turns.mean, rtol=1e-12)
     assert np.array_equal(result.place.mean, result.same.mean)
-    assert "added up" in result["all"].words
-    assert "added up" not in result.place.words
+    assert "added up" in result["all"].text
+    assert "added up" not in result.place.text
     with pytest.raises(bm.errors.DomainError, match="part must be a function"):
         msd("x")
 

@@ -19,6 +19,7 @@ OBSERVED = {
     "where": bm.histogram(X, range=(-2, 2), bins=5),
     "mean": bm.time_average(X),
     "memory": bm.autocorrelation(X, lags=4),
+    "far": bm.maximum_excursion(),
     "some": bm.paths([1, 6]),
     "all": bm.values(X, every=30),
     "late": bm.first_passage(lambda s: s.q[0] - 0.6),

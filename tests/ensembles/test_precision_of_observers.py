@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.ensembles.observers import sums
-from bismut.ensembles.observers.sketch import Sketch, quantile
-from bismut.ensembles.observers.time_average import Blocks, plateau
+from bismut.ensembles.moments import KahanSum
+from bismut.ensembles.observers.quantiles import Sketch, quantile
+from bismut.ensembles.observers.time_average import BlockingMemory, plateau
 
 X = lambda state: state.q[0]
 
@@ -70,10 +70,10 @@ def test_quantiles_in_a_run():
 
 def test_long_sums_in_single_precision():
     """Ones added to 2²⁵, which single precision alone does not notice."""
-    total = sums.Sum(jnp.float32(2**25), jnp.float32(0.0))
+    total = KahanSum(jnp.float32(2**25), jnp.float32(0.0))
     for _ in range(8):
-        total = sums.add(total, jnp.float32(1.0))
-    assert float(sums.value(total)) == 2**25 + 8
+        total = total.add(jnp.float32(1.0))
+    assert float(total.value()) == 2**25 + 8
     assert float(jnp.float32(2**25) + jnp.float32(1.0)) == 2**25
 
 
@@ -81,7 +81,7 @@ def test_block_means_in_single_precision():
     """Means of blocks of 1000 + x have the variances they have in double precision, to 1e−5; from sums of squares they would have none of their
     digits. 5000 = 1001110001000₂ samples: at some levels a block is left over."""
     x = np.float32(1000 + 0.1 * np.random.default_rng(7).normal(size=5000).cumsum() / 10)
-    blocks = jax.jit(lambda x: jax.lax.scan(lambda blocks, one: (blocks.add(one), ()), Blocks.begun(x[0]), x)[0])(x)
+    blocks = jax.jit(lambda x: jax.lax.scan(lambda blocks, one: (blocks.add(one), ()), BlockingMemory.begun(x[0]), x)[0])(x)
     mean, variances = jax.tree.map(lambda leaf: np.asarray(leaf)[None], blocks).variances(len(x))
     assert mean[0] == pytest.approx(x.astype(float).mean(), rel=1e-7)
     for level, variance in enumerate(variances):
@@ -92,10 +92,10 @@ def test_block_means_in_single_precision():
 def test_a_few_correlation_times_say_so():
     one = run({"x": bm.time_average(X)}, trajectories=1, steps=40).x
     assert not bool(one.trusted)
-    assert "not to be trusted" in one.words
+    assert "not to be trusted" in one.text
     many = run({"x": bm.time_average(X)}, steps=1000, burn_in=50).x
     assert bool(many.trusted)
-    assert "trusted" not in many.words
+    assert "trusted" not in many.text
     assert plateau(np.ones((3, 1)), np.array([[8], [4], [2]]), 8)[1].dtype == bool
 
 

@@ -14,14 +14,14 @@ from traitlets.config import Config
 
 import bismut as bm
 from bismut.ensembles import progress
-from bismut.ensembles.progress import Bar, Cell, Lines, Progress, fitting
+from bismut.ensembles.progress import LogLines, NotebookCell, Progress, TerminalBar, fitting
 
 
 def test_a_long_run_into_a_pipe_tells_lines(capsys):
     """Three lines of a run that goes on; a run of less than half a minute says nothing."""
-    lines = Lines(every=0.0)
+    lines = LogLines(every=0.0)
     for done in (10, 20, 30):
-        lines.tell(done, 40, "", "energy 0.5")
+        lines.update(done, 40, "", "energy 0.5")
     lines.end()
     told = capsys.readouterr().err.splitlines()
     assert [line.split()[1] for line in told] == ["25%", "50%", "75%"]
@@ -44,8 +44,8 @@ def test_a_notebook_replaces_one_output_and_leaves_it_empty(capsys, kernel):
     """As a front end hears it: one output, later messages replace it, the last one is empty. Nothing goes to standard error."""
     assert progress.in_notebook()
     bar = Progress(None, 4, 10, "energy")
-    assert isinstance(bar._shown, Cell)
-    bar._shown._every = 0.0
+    assert isinstance(bar._display, NotebookCell)
+    bar._display._every = 0.0
     with capture_output() as heard, bar:
         bar.advance(10, 2, 0.25)
         bar.advance(10, 1, 0.5)
@@ -66,7 +66,7 @@ def test_a_bar_fits_its_terminal_in_one_line(wide):
             shown.advance(1000, 20_000, 0.51234)
             time.sleep(0.02)
         sink.truncate(sink.seek(0))
-        shown._shown._bar.refresh()
+        shown._display._bar.refresh()
         drawn = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", sink.getvalue())
     lines = [line for line in drawn.splitlines() if line.strip()]
     assert len(lines) == 1
@@ -86,12 +86,12 @@ def test_what_matters_least_gives_way_first():
 def test_a_dumb_terminal_gets_lines(monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "dumb")
-    assert type(Progress(None, 1, 1, None)._shown) is Lines
+    assert type(Progress(None, 1, 1, None)._display) is LogLines
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     with Progress(None, 1, 1, None) as bar:
-        assert isinstance(bar._shown, Bar)
-    assert Progress(False, 1, 1, None)._shown is None
+        assert isinstance(bar._display, TerminalBar)
+    assert Progress(False, 1, 1, None)._display is None
 
 
 def test_progress_beside_paths_tells_of_what_is_recorded(capsys):

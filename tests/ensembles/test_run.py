@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import bismut as bm
-from bismut.ensembles import block, run, stopping, working
+from bismut.ensembles import block, block_job, interruption, run
 from bismut.ensembles.progress import Progress
 from bismut.ensembles.task import compilations
 from bismut.errors import DomainError
@@ -134,7 +134,7 @@ def test_first_interrupt_keeps_what_is_complete(monkeypatch):
             time.sleep(0.2)
         return block.run_block(*arguments)
 
-    monkeypatch.setattr(working, "run_block", slow)
+    monkeypatch.setattr(block_job, "run_block", slow)
     monkeypatch.setattr(run, "Threads", lambda: Threads(1))
     result = bm.simulate(scheme(), start(), trajectories=400, **RUN)
     assert not result.outcome.complete
@@ -148,7 +148,7 @@ def test_an_interrupt_before_the_first_look_leaves_nothing(monkeypatch):
         control.stopped = lambda: True
         return block.run_block(request, variant, number, control, begun)
 
-    monkeypatch.setattr(working, "run_block", too_early)
+    monkeypatch.setattr(block_job, "run_block", too_early)
     with pytest.raises(KeyboardInterrupt, match="before anything was complete"):
         bm.simulate(scheme(), start(), trajectories=8, **RUN)
 
@@ -156,7 +156,7 @@ def test_an_interrupt_before_the_first_look_leaves_nothing(monkeypatch):
 def test_second_interrupt_stops_at_once(monkeypatch):
     """One block, so that exactly two interrupts are sent; the second only when the first was heard."""
     heard = threading.Event()
-    hear = stopping.Stop._hear
+    hear = interruption.Stop._hear
 
     def listening(self, number, frame):
         heard.set()
@@ -168,8 +168,8 @@ def test_second_interrupt_stops_at_once(monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
             assert heard.wait(60)
 
-    monkeypatch.setattr(stopping.Stop, "_hear", listening)
-    monkeypatch.setattr(working, "run_block", stubborn)
+    monkeypatch.setattr(interruption.Stop, "_hear", listening)
+    monkeypatch.setattr(block_job, "run_block", stubborn)
     with pytest.raises(KeyboardInterrupt):
         bm.simulate(scheme(), start(), trajectories=RUN["block"], **RUN)
 

@@ -7,7 +7,7 @@ import pytest
 
 import bismut as bm
 from bismut.errors import BismutError
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from tests.ensembles.test_run import scheme
 
 X = lambda state: state.q[0]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.ensembles.observers.first_passage import Ends, first_passage
+from bismut.ensembles.observers.first_passage import PassageCounts, first_passage
 from bismut.ensembles.observers.watcher import Clock
 from bismut.errors import ShapeError
 from tests.ensembles.test_failures import RUN as FAILING
@@ -79,12 +79,12 @@ def test_those_who_fail_before_are_censored():
 
 def test_greenwood():
     """Without censoring the survival is a share of n, and its error √(S(1 − S)/n)."""
-    report = first_passage(X).report("t", Ends(np.array([0, 3, 2, 0]), np.array([0, 0, 0, 5])), Clock(0.0, 1.0, 1, 3, 10))
+    report = first_passage(X).report("t", PassageCounts(np.array([0, 3, 2, 0]), np.array([0, 0, 0, 5])), Clock(0.0, 1.0, 1, 3, 10))
     survival = np.array([1.0, 0.7, 0.5, 0.5])
     np.testing.assert_allclose(report.survival, survival)
     np.testing.assert_allclose(report.stderr, np.sqrt(survival * (1 - survival) / 10))
     assert float(report.restricted_mean) == pytest.approx(2.2)
-    assert "5 of 10 passed, 5 censored" in report.words
+    assert "5 of 10 passed, 5 censored" in report.text
 
 
 def test_a_passage_is_that_of_one_number():

@@ -19,10 +19,18 @@ def test_a_free_rotor_is_ballistic(space, start, omega):
     """Forty time units at three radians each are 19 turns: no angle on the circle could tell. SO(3) turns about a principal axis."""
     scheme = bm.VariationalEuler(bm.mechanical(space, mass=2.0), **({"retraction": "exp"} if space == bm.SO3() else {}))
     state = scheme.start(start, velocity=omega)
-    result = bm.simulate(scheme, state, step=STEP, steps=STEPS, every=1, observe={"msd": bm.mean_squared_displacement(lags=LAGS, every=5)})
+    result = bm.simulate(
+        scheme,
+        state,
+        step=STEP,
+        steps=STEPS,
+        every=1,
+        observe={"msd": bm.mean_squared_displacement(lags=LAGS, every=5), "far": bm.maximum_excursion()},
+    )
     lag = result.msd.mean.coords["lag"].values
     np.testing.assert_allclose(result.msd.mean.values, (3.0 * lag) ** 2, rtol=1e-9, atol=1e-12)
     assert lag[-1] * 3.0 > 4 * np.pi
+    np.testing.assert_allclose(result.far.mean.values, 3.0 * STEP * STEPS, rtol=1e-9)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from types import SimpleNamespace
 import pytest
 
 from bismut.errors import BismutError, DomainError, ProcessError
-from bismut.executors import Dask, Failed, Line, Processes, Threads
-from bismut.executors.processes import _Pool, _Process
-from bismut.executors.supervision import News, supervised
+from bismut.executors import Channel, Dask, Failed, Processes, Threads
+from bismut.executors.processes import _Process, _ProcessPool
+from bismut.executors.supervision import Event, supervised
 from bismut.executors.worker import packed
 from tests.executors.works import Errand
 
@@ -58,25 +58,25 @@ def test_runs_on_threads_do_not_wait_for_each_other():
     """A run of short jobs beside one of long jobs, and a run within a job of another; each has threads of its own."""
     release, began = threading.Event(), threading.Event()
 
-    def long(job, line):
+    def long(job, channel):
         began.set()
         assert release.wait(30)
 
-    other = threading.Thread(target=lambda: list(Threads(2).each(long, range(6), Line())))
+    other = threading.Thread(target=lambda: list(Threads(2).each(long, range(6), Channel())))
     other.start()
     assert began.wait(30)
-    within = lambda job, line: [found for _, found in Threads(2).each(lambda job, line: job, range(3), Line())]
-    found = dict(Threads(2).each(within, range(4), Line()))
+    within = lambda job, channel: [found for _, found in Threads(2).each(lambda job, channel: job, range(3), Channel())]
+    found = dict(Threads(2).each(within, range(4), Channel()))
     assert {job: sorted(inner) for job, inner in found.items()} == {job: [0, 1, 2] for job in range(4)}
     release.set()
     other.join()
-    waiting = [thread for thread in threading.enumerate() if thread.name.startswith("bismut")]
+    waiting = [thread for thread in threading.enumerate() if thread.name.startswith("bismut_")]
     assert len(waiting) <= 2  # those of the last run
 
 
 def test_whoever_has_seen_enough_waits_for_no_job_that_was_not_begun():
     done = []
-    jobs = Threads(2).each(lambda job, line: done.append(job), range(100), Line())
+    jobs = Threads(2).each(lambda job, channel: done.append(job), range(100), Channel())
     next(jobs)
     jobs.close()
     assert len(done) <= 6
@@ -84,7 +84,7 @@ def test_whoever_has_seen_enough_waits_for_no_job_that_was_not_begun():
 
 def test_every_job_is_done_once_and_heard_of(executor, tmp_path):
     work, heard = Errand(str(tmp_path)), []
-    assert squares(executor.each(work, JOBS, Line(tell=heard.append)))
+    assert squares(executor.each(work, JOBS, Channel(send=heard.append)))
     assert work.begun() == dict.fromkeys(JOBS, 1)
     assert set(heard) <= set(JOBS)
     assert executor is not Threads or sorted(heard) == list(JOBS)
@@ -95,7 +95,7 @@ def test_a_worker_that_dies_or_hangs_costs_its_job_once_more(elsewhere, tmp_path
         folder = tmp_path / trouble
         folder.mkdir()
         work = Errand(str(folder), trouble)
-        assert squares(elsewhere.each(work, JOBS, Line())), trouble
+        assert squares(elsewhere.each(work, JOBS, Channel())), trouble
         begun = work.begun()
         assert begun.pop(work.where) == 2
         unfetched = 1 if isinstance(elsewhere, Dask) else 0  # of a cluster, what its worker had done and nobody had fetched yet
@@ -103,55 +103,55 @@ def test_a_worker_that_dies_or_hangs_costs_its_job_once_more(elsewhere, tmp_path
 
 
 def test_a_hung_worker_is_found_though_it_never_said_that_it_had_begun(cluster, tmp_path):
-    """The news of a job that was done before come late, and those of the one that hangs never."""
+    """The events of a job that was done before come late, and those of the one that hangs never."""
     work = Errand(str(tmp_path), "hang")
-    crew = deaf(cluster, work)
+    pool = deaf(cluster, work)
     for address in cluster._client.nthreads():
-        crew._heard.put(("begun", 0, address))
-    assert squares(supervised(crew, JOBS, Line(), attempts=3, patience=1))
-    crew.leave()
+        pool._heard.put(("begun", 0, address))
+    assert squares(supervised(pool, JOBS, Channel(), attempts=3, patience=1))
+    pool.disconnect()
 
 
 def test_what_is_seen_while_somebody_asks_for_room_is_news(cluster, tmp_path):
-    crew, news = deaf(cluster, Errand(str(tmp_path), seconds=60)), []
-    crew.give(1, 0)
-    while not news:
-        crew._looked = 0.0
-        crew.room()
-        crew._looked = time.monotonic()
-        news = crew.news(0.05)
-    assert [(kind, ticket) for kind, ticket, _ in news] == [("begun", 1)]
-    crew.leave()
+    pool, events = deaf(cluster, Errand(str(tmp_path), seconds=60)), []
+    pool.submit(1, 0)
+    while not events:
+        pool._looked = 0.0
+        pool.free_slots()
+        pool._looked = time.monotonic()
+        events = pool.events(0.05)
+    assert [(kind, job_id) for kind, job_id, _ in events] == [("begun", 1)]
+    pool.disconnect()
 
 
 def test_nobody_waits_for_a_hung_worker_to_hear_that_it_is_to_stop(cluster, tmp_path, monkeypatch):
-    monkeypatch.setattr("bismut.executors.cluster._PARTING", 0.5)
-    crew = cluster._crew(packed(Errand(str(tmp_path), "hang")))
-    assert crew.room()
-    crew.give(1, 1)
+    monkeypatch.setattr("bismut.executors.dask_executor._DISCONNECT", 0.5)
+    pool = cluster._worker_pool(packed(Errand(str(tmp_path), "hang")))
+    assert pool.free_slots()
+    pool.submit(1, 1)
     while not (hung := [int(file.read_text()) for file in tmp_path.glob("1") if file.read_text().strip()]):
         time.sleep(0.01)
     while "T" not in Path(f"/proc/{hung[0]}/stat").read_text().rpartition(")")[2].split()[0]:
         time.sleep(0.01)
     clock = time.monotonic()
-    crew.stop()
-    crew.leave()
+    pool.stop()
+    pool.disconnect()
     assert time.monotonic() - clock < 10
     os.kill(hung[0], signal.SIGKILL)
 
 
 def test_a_scheduler_that_says_nothing_is_not_waited_for_without_end(cluster, tmp_path, monkeypatch):
     """Whoever asks meanwhile for something else is heard, and in the end it is said."""
-    monkeypatch.setattr("bismut.executors.cluster._ANSWER", 0.1)
-    crew = cluster._crew(packed(Errand(str(tmp_path))))
+    pool = cluster._worker_pool(packed(Errand(str(tmp_path))))
     with monkeypatch.context() as patched:
-        patched.setattr(crew._client, "processing", lambda: asyncio.sleep(60))
-        assert crew.room() == 0
-        crew._begun -= 10
+        patched.setattr("bismut.executors.dask_executor._ANSWER", 0.1)
+        patched.setattr(pool._client, "processing", lambda: asyncio.sleep(60))
+        assert pool.free_slots() == 0
+        pool._begun -= 10
         with pytest.raises(ProcessError, match=r"has not answered for \d s\. What was committed is kept"):
-            crew.room()
-    assert crew.room() > 0
-    crew.leave()
+            pool.free_slots()
+    assert pool.free_slots() > 0
+    pool.disconnect()
 
 
 def test_a_process_that_cannot_be_killed_is_not_waited_for(monkeypatch):
@@ -167,7 +167,7 @@ def test_a_process_that_cannot_be_killed_is_not_waited_for(monkeypatch):
 def test_what_cannot_travel_is_told_of_at_once(processes):
     """Neither a result that cannot be pickled in a worker nor one that cannot be opened here leaves anybody waiting."""
     clock = time.monotonic()
-    found = dict(processes.each(lambda job, line: Closed() if job else (_ for _ in ()), [0, 1], Line()))
+    found = dict(processes.each(lambda job, channel: Closed() if job else (_ for _ in ()), [0, 1], Channel()))
     assert "cannot pickle 'generator' object" in found[0].why
     assert "died" in found[1].why
     assert time.monotonic() - clock < 3 * processes.patience
@@ -181,70 +181,70 @@ class Closed:
 
 
 class Scripted:
-    """A crew whose news are written down."""
+    """A pool whose events are written down."""
 
-    def __init__(self, *news):
-        self.scripted, self.given, self.ended = list(news), 0, []
+    def __init__(self, *events):
+        self.scripted, self.given, self.ended = list(events), 0, []
 
-    def room(self):
+    def free_slots(self):
         return 3 - self.given
 
-    def give(self, ticket, job):
+    def submit(self, job_id, job):
         self.given += 1
 
-    def news(self, seconds):
+    def events(self, seconds):
         return self.scripted.pop(0)
 
-    def end(self, ticket):
-        self.ended.append(ticket)
+    def kill(self, job_id):
+        self.ended.append(job_id)
 
     def stop(self):
         raise AssertionError
 
-    forget = leave = lambda self, *ticket: None
+    release = disconnect = lambda self, *job_id: None
 
 
 def test_a_driver_that_was_away_first_listens():
     """What was said while it was busy with a result, or stopped, counts; nobody is taken for hung before."""
-    begun, done = (lambda ticket: News("begun", ticket)), (lambda ticket: News("done", ticket, "it"))
+    begun, done = (lambda job_id: Event("begun", job_id)), (lambda job_id: Event("done", job_id, "it"))
     for later in ([[done(2)]], [[], [done(2)]]):
-        crew, found = Scripted([begun(1), begun(2), done(1)], *later), []
-        for job, _ in supervised(crew, ["a", "b"], Line(), attempts=1, patience=0.2):
+        pool, found = Scripted([begun(1), begun(2), done(1)], *later), []
+        for job, _ in supervised(pool, ["a", "b"], Channel(), attempts=1, patience=0.2):
             found.append(job)
             time.sleep(0.5)
-        assert (found, crew.ended) == (["a", "b"], [])
+        assert (found, pool.ended) == (["a", "b"], [])
 
 
 def test_what_was_done_when_another_worker_cannot_begin_is_not_lost():
-    pool = _Pool(2)
-    good, bad = (SimpleNamespace(ticket=ticket, pid=ticket, end=lambda: None) for ticket in (1, 2))
+    pool = _ProcessPool(2)
+    good, bad = (SimpleNamespace(job_id=job_id, pid=job_id, end=lambda: None) for job_id in (1, 2))
     pool._all += [good, bad]
     pool._heard.put((good, "done", 1, "it"))
     pool._heard.put((bad, "gone", False, 1))
-    assert [(kind, ticket) for kind, ticket, _ in pool.news(0)] == [("done", 1), ("refused", 2)]
+    assert [(kind, job_id) for kind, job_id, _ in pool.events(0)] == [("done", 1), ("refused", 2)]
 
 
 def test_processes_work_for_one_run_at_a_time(processes, tmp_path):
     """Tickets of two runs would be the same, and so would be what is brought back on them."""
-    first = processes.each(Errand(str(tmp_path), seconds=0.1), JOBS, Line())
+    first = processes.each(Errand(str(tmp_path), seconds=0.1), JOBS, Channel())
     found = dict([next(first)])
     with pytest.raises(ProcessError, match="at work for another run"):
-        next(processes.each(Errand(str(tmp_path)), JOBS, Line()))
+        next(processes.each(Errand(str(tmp_path)), JOBS, Channel()))
     assert squares(found | dict(first))
-    assert squares(processes.each(Errand(str(tmp_path)), JOBS, Line()))
+    assert squares(processes.each(Errand(str(tmp_path)), JOBS, Channel()))
 
 
 def deaf(cluster, work):
-    """A crew that hears nothing of what workers say on their way."""
-    crew = cluster._crew(packed(work))
-    crew._client.unsubscribe_topic(crew._run)
-    crew._client.subscribe_topic(crew._run, lambda _: None)
-    return crew
+    """A pool that hears nothing of what workers say on their way."""
+    pool = cluster._worker_pool(packed(work))
+    pool._client.unsubscribe_topic(pool._run)
+    pool._client.subscribe_topic(pool._run, lambda _: None)
+    return pool
 
 
 def test_a_job_that_always_fails_is_tried_some_times_and_the_others_are_done(executor, tmp_path):
     work = Errand(str(tmp_path), "raise", always=True)
-    found = dict(executor.each(work, JOBS, Line()))
+    found = dict(executor.each(work, JOBS, Channel()))
     failed = found.pop(work.where)
     assert isinstance(failed, Failed)
     assert failed.why.startswith("ValueError: number 1 is not for me\n")
@@ -257,7 +257,7 @@ def test_a_job_that_always_fails_is_tried_some_times_and_the_others_are_done(exe
 
 def test_a_job_that_always_kills_its_worker_is_given_up(processes, tmp_path):
     work = Errand(str(tmp_path), "die", always=True)
-    found = dict(processes.each(work, JOBS, Line()))
+    found = dict(processes.each(work, JOBS, Channel()))
     assert "signal 9" in found[work.where].why
     assert found[work.where].lost
     assert len(found) == len(JOBS)
@@ -278,7 +278,7 @@ def test_workers_that_are_killed_at_random_moments_are_few(tmp_path):
         killer = threading.Thread(target=kill)
         killer.start()
         try:
-            found = dict(executor.each(work, JOBS, Line()))
+            found = dict(executor.each(work, JOBS, Channel()))
         finally:
             ended.set()
             killer.join()
@@ -297,7 +297,7 @@ def test_few_jobs_are_begun_ahead_and_those_who_are_told_stop(executor, tmp_path
             yield number
 
     work = Errand(str(tmp_path), seconds=0.05)
-    for job, value in executor.each(work, jobs(), Line(lambda: len(found) >= 4)):
+    for job, value in executor.each(work, jobs(), Channel(lambda: len(found) >= 4)):
         found.append((job, value))
         assert len(drawn) - len(found) <= 5
     assert {value for _, value in found} <= {job**2 for job, _ in found} | {"stopped"}
@@ -307,25 +307,25 @@ def test_few_jobs_are_begun_ahead_and_those_who_are_told_stop(executor, tmp_path
 def test_long_jobs_hear_that_they_are_to_stop(executor, tmp_path):
     """Jobs of a minute are told to stop when they have begun, and return at once what they have."""
     work = Errand(str(tmp_path), seconds=60)
-    found = dict(executor.each(work, [0, 1], Line(lambda: len(work.begun()) == 2)))
+    found = dict(executor.each(work, [0, 1], Channel(lambda: len(work.begun()) == 2)))
     assert found == {0: "stopped", 1: "stopped"}
 
 
 def test_whoever_is_at_work_when_nobody_waits_any_more_is_ended(processes, tmp_path):
     work = Errand(str(tmp_path), "hang", where=0)
-    running = processes.each(work, [0, 1], Line())
+    running = processes.each(work, [0, 1], Channel())
     assert next(running) == (1, 1)
     running.close()
-    assert squares(processes.each(Errand(str(tmp_path)), JOBS, Line()))
+    assert squares(processes.each(Errand(str(tmp_path)), JOBS, Channel()))
 
 
 def test_work_that_cannot_be_opened_is_refused_at_once(elsewhere):
     with pytest.raises(ProcessError, match=r"cannot take this work.*no such thing"):
-        list(elsewhere.each(Unopened(), JOBS, Line()))
+        list(elsewhere.each(Unopened(), JOBS, Channel()))
 
 
 class Unopened:
-    def __call__(self, job, line):
+    def __call__(self, job, channel):
         raise AssertionError
 
     def __reduce__(self):
@@ -340,7 +340,7 @@ def test_results_that_were_taken_over_are_not_computed_again(cluster, tmp_path):
     """A worker dies after its results were fetched, while others are still being computed."""
     work = Errand(str(tmp_path), seconds=0.3)
     found, killed = {}, None
-    for job, value in cluster.each(work, JOBS, Line()):
+    for job, value in cluster.each(work, JOBS, Channel()):
         found[job] = value
         if killed is None:
             time.sleep(0.5)  # another one is under way

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.ensembles import carry_out, working
-from bismut.ensembles.journal import Memory
+from bismut.ensembles import block_job, run_request
+from bismut.ensembles.journal import MemoryJournal
 from bismut.errors import BlockError, DomainError, ProcessError
 from bismut.executors import Processes, Threads
 from tests.ensembles.test_journal import FEW, asked, same
@@ -25,7 +25,7 @@ BLOCKS = 10
 class Troubled:
     """An executor whose workers note every block they begin, and one of which gets into trouble in the middle of a block."""
 
-    elsewhere = True
+    remote = True
 
     def __init__(self, inner, folder: Path, trouble: str = "", block: int = 3):
         self.inner, self.folder, self.trouble, self.block = inner, folder, trouble, block
@@ -71,13 +71,13 @@ def cluster(local_cluster):
 
 @pytest.fixture(scope="module")
 def alone():
-    return carry_out(asked(**RUN), executor=Threads(1))
+    return run_request(asked(**RUN), executor=Threads(1))
 
 
 def test_two_workers_of_a_cluster_one_killed_in_the_middle_of_a_block(cluster, alone, tmp_path):
     """The result is that of one thread, every block is committed once, and only what was lost is computed again."""
-    troubled, journal = Troubled(cluster, tmp_path, "die"), Memory()
-    same(carry_out(asked(**RUN), executor=troubled, journal=journal), alone)
+    troubled, journal = Troubled(cluster, tmp_path, "die"), MemoryJournal()
+    same(run_request(asked(**RUN), executor=troubled, journal=journal), alone)
     begun = troubled.begun()
     assert len(journal.blocks) == len(begun) == BLOCKS
     assert begun[3] == 2
@@ -85,29 +85,29 @@ def test_two_workers_of_a_cluster_one_killed_in_the_middle_of_a_block(cluster, a
 
 
 def test_a_block_that_always_fails_is_named_the_others_are_kept_and_only_it_is_run_again(cluster, alone, tmp_path):
-    journal = Memory()
+    journal = MemoryJournal()
     (tmp_path / "first").mkdir()
     troubled = Troubled(cluster, tmp_path / "first", "raise")
     with pytest.raises(BlockError, match=r"^block 3 could not be run. The others are kept(.|\n)*3 times(.|\n)*the third chunk is not for me"):
-        carry_out(asked(**RUN), executor=troubled, journal=journal)
+        run_request(asked(**RUN), executor=troubled, journal=journal)
     assert sorted(journal.blocks) == [(0, block) for block in range(BLOCKS) if block != 3]
     (tmp_path / "again").mkdir()
     again = Troubled(cluster, tmp_path / "again")
-    same(carry_out(asked(**RUN), executor=again, journal=journal), alone)
+    same(run_request(asked(**RUN), executor=again, journal=journal), alone)
     assert again.begun() == {3: 1}
 
 
 def test_processes_take_lambdas_sweeps_and_blocks_in_turns(monkeypatch, tmp_path):
     """Blocks come back after every chunk and go on somewhere else, one worker dies, and `until` stops where it stops on one thread."""
-    monkeypatch.setattr(working, "TURN", 0.0)
+    monkeypatch.setattr(block_job, "TIME_SLICE", 0.0)
     scale = np.array([1.5])
     observe = FEW | {"own": lambda state: scale[0] * state.q[0] ** 3}
     settings = {"observe": observe, "sweep": {"k": [0.5, 2.0]}, "until": {"energy": 0.05}, "trajectories": 300, "block": 16, "burn_in": 20}
     with Processes(2) as processes:
         troubled = Troubled(processes, tmp_path, "die", block=1)
-        found = carry_out(asked(**settings), executor=troubled)
+        found = run_request(asked(**settings), executor=troubled)
     monkeypatch.undo()
-    whole = carry_out(asked(**settings), executor=Threads(1))
+    whole = run_request(asked(**settings), executor=Threads(1))
     same(found, whole)
     assert found.trajectories_run == whole.trajectories_run == [128, 288]
     assert troubled.died
@@ -115,9 +115,9 @@ def test_processes_take_lambdas_sweeps_and_blocks_in_turns(monkeypatch, tmp_path
 
 def test_a_worker_with_other_software_is_refused(monkeypatch):
     """Not the same numbers, but a refusal with the difference."""
-    made = working.computes()
-    monkeypatch.setattr(working, "computes", lambda: made | {"versions": made["versions"] | {"jax": "0.0.1"}})
-    work = working.Work(asked(**RUN), keeps=False, ends=False)
+    made = block_job.computes()
+    monkeypatch.setattr(block_job, "computes", lambda: made | {"versions": made["versions"] | {"jax": "0.0.1"}})
+    work = block_job.BlockJob(asked(**RUN), keeps=False, ends=False)
     make, given = work.__reduce__()
     monkeypatch.undo()
     with pytest.raises(ProcessError, match=rf"jax {jax.__version__} instead of 0.0.1"):

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from bismut.executors import Line
+from bismut.executors import Channel
 
 
 class Errand(NamedTuple):
@@ -20,13 +20,13 @@ class Errand(NamedTuple):
     always: bool = False
     seconds: float = 0.0
 
-    def __call__(self, number: int, line: Line):
+    def __call__(self, number: int, channel: Channel):
         began = Path(self.folder) / f"{number}"
         first = not began.exists()
         with began.open("a") as file:
             file.write(f"{os.getpid()}\n")
         end = time.monotonic() + self.seconds
-        while time.monotonic() < end and not line.stopped():
+        while time.monotonic() < end and not channel.stopped():
             time.sleep(0.01)
         if number == self.where and (first or self.always):
             if self.trouble == "raise":
@@ -35,8 +35,8 @@ class Errand(NamedTuple):
                 os.kill(os.getpid(), signal.SIGKILL)
             if self.trouble == "hang":
                 os.kill(os.getpid(), signal.SIGSTOP)
-        line.tell(number)
-        return "stopped" if line.stopped() else number**2
+        channel.send(number)
+        return "stopped" if channel.stopped() else number**2
 
     def begun(self) -> dict[int, int]:
         """How often each number was begun."""

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from bismut.findings import Finding, Report, Verdict
-from bismut.findings.chance import distribution, judged
 from bismut.findings.equilibrium import temperatures
+from bismut.findings.statistics import gamma_distribution, holm_verdicts
 
 
 @pytest.fixture
@@ -17,9 +17,9 @@ def report() -> Report:
         Finding("order", 2.0, 1.75, Verdict.passed, "slope", group="accuracy", data={"steps": [0.1, 0.05], "errors": [1e-2, 2.5e-3], "order": 2}),
         Finding("energy drift", 0.01, 0.25, Verdict.passed, "drift", data={"time": [0, 1, 2], "energy": [[0.0, 0.1, 0.0]]}),
         *temperatures(rng.chisquare(1, size=(8, 500, 2)), ["rotation 1", "rotation 2"], 0.02),
-        *distribution(rng.gamma(1.0, size=500), 1.0, 0.02, "equilibrium"),
+        *gamma_distribution(rng.gamma(1.0, size=500), 1.0, 0.02),
     ]
-    return Report("BAOAB", 0.01, judged(findings), 1e-3, 0, 1.0)
+    return Report("BAOAB", 0.01, holm_verdicts(findings), 1e-3, 0, 1.0)
 
 
 def test_the_page_has_a_panel_for_each_kind(report, tmp_path):

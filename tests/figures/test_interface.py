@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from bismut.cli.main import app
 from bismut.errors import BismutError
-from bismut.figures import Figure, Table, as_text, figure, figures
+from bismut.figures import Figure, FigureTable, as_text, figure, figures
 from bismut.figures.style import styled
 from bismut.figures.symplecticity import area
 from bismut.figures.underwater_vehicle import crossings
@@ -42,7 +42,7 @@ def sine() -> Figure:
         axis.plot(*data)
         return drawn
 
-    rows = lambda data: Table("sine", ("x", "y"), list(zip(*data, strict=True)))
+    rows = lambda data: FigureTable("sine", ("x", "y"), list(zip(*data, strict=True)))
     x = np.linspace(0, 1, 5)
     return Figure("sine", "A sine", lambda quick, note: (x, np.sin(x)), draw, rows, rows, lambda data: "y = sin x")
 
@@ -64,7 +64,7 @@ def test_an_unknown_format_is_refused(tmp_path):
 
 
 def test_a_table_is_aligned():
-    assert as_text(Table("t", ("a", "b"), [(1, 22), (333, 4)])) == "t\na    b\n1    22\n333  4"
+    assert as_text(FigureTable("t", ("a", "b"), [(1, 22), (333, 4)])) == "t\na    b\n1    22\n333  4"
 
 
 def test_the_command_lists_the_figures():

@@ -6,7 +6,7 @@ import xarray
 from PIL import Image
 
 from bismut.figures.runs import pictures, save_picture
-from bismut.figures.runs.pictures import words_of
+from bismut.figures.runs.pictures import run_caption
 from bismut.figures.runs.portraits import cut_at_wraps
 from bismut.figures.style import styled
 
@@ -113,10 +113,10 @@ def test_paths_on_the_sphere_are_points_where_looks_are_sparse(rate, joined):
 
 
 def test_titles_say_the_numbers_that_ran():
-    assert words_of(HOW) == "Verlet on Circle(), 4000 trajectories, 20 steps of 0.1, seed 3"
+    assert run_caption(HOW) == "Verlet on Circle(), 4000 trajectories, 20 steps of 0.1, seed 3"
     ended = HOW | {"trajectories_run": 512, "steps_run": 7}
-    assert words_of(ended) == "Verlet on Circle(), 512 trajectories of 4000 asked for, 7 of 20 steps of 0.1, seed 3"
-    assert "512–4000 trajectories of 4000 asked for" in words_of(HOW | {"trajectories_run": [4000, 512]})
+    assert run_caption(ended) == "Verlet on Circle(), 512 trajectories of 4000 asked for, 7 of 20 steps of 0.1, seed 3"
+    assert "512–4000 trajectories of 4000 asked for" in run_caption(HOW | {"trajectories_run": [4000, 512]})
 
 
 @pytest.mark.filterwarnings("error")
@@ -241,3 +241,21 @@ def test_a_dark_picture_is_dark_and_its_words_are_light(tmp_path):
         assert seen[2, 2] == (255 if not dark else 23)
         assert seen.min() <= low + 20
         assert seen.max() >= high - 2
+
+
+def test_orientational_order_is_drawn_with_its_errors_and_its_tensor():
+    p, Q = np.array([0.1, -0.2, 0.5]), np.diag([-0.2, -0.1, 0.3])
+    data = {
+        "polarisation": ("a", p),
+        "polarisation_stderr": ("a", 0.01 * np.ones(3)),
+        "nematic": (("a", "b"), Q),
+        "nematic_stderr": (("a", "b"), 0 * Q),
+    }
+    data |= {"P1": 0.55, "P1_stderr": 0.02, "P2": 0.3, "P2_stderr": 0.03}
+    figure, words = drawn({"order": xarray.Dataset(data)}, "order")
+    assert "orientational order" in words
+    numbers, tensor = figure.axes[:2]
+    np.testing.assert_allclose(numbers.lines[0].get_ydata(), [*p, 0.55, 0.3])
+    (bars,) = numbers.collections
+    np.testing.assert_allclose([np.ptp(segment[:, 1]) for segment in bars.get_segments()], 4 * np.array([0.01, 0.01, 0.01, 0.02, 0.03]))
+    np.testing.assert_allclose(tensor.images[0].get_array(), Q)

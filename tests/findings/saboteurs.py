@@ -8,7 +8,7 @@ import numpy as np
 
 import bismut as bm
 from bismut.flows import Flow, Solve
-from bismut.flows.splitting import Letters, Stepped, together
+from bismut.flows.splitting import StepOutcome, WordSplitting
 from bismut.mechanics import Claims, State
 from bismut.spaces import SO3
 
@@ -67,18 +67,18 @@ class Clipped(bm.Langevin):
 
 
 @dataclass(frozen=True)
-class TwoNodes(Letters):
+class TwoNodes(WordSplitting):
     """The noise at both ends of the step, half of the same ΔW each, instead of in the middle."""
 
-    def step(self, pieces, state, slope, h, dW, z, extra, t):
-        first, one, _ = pieces.shake(state, 0.5 * dW, t)
-        inner, two = pieces.drift(first, 0.5 * h, t)
-        inner, three = pieces.kick(inner, pieces.slope(inner.q, t), h, t)
-        inner, _ = pieces.bath(inner, h, z[0], t)
-        inner, four = pieces.drift(inner, 0.5 * h, t)
-        last, five, _ = pieces.shake(inner, 0.5 * dW, t)
+    def step(self, substeps, state, slope, h, dW, z, extra, t):
+        first, one, _ = substeps.noise_kick(state, 0.5 * dW, t)
+        inner, two = substeps.drift(first, 0.5 * h, t)
+        inner, three = substeps.kick(inner, substeps.force(inner.q, t), h, t)
+        inner, _ = substeps.bath(inner, h, z[0], t)
+        inner, four = substeps.drift(inner, 0.5 * h, t)
+        last, five, _ = substeps.noise_kick(inner, 0.5 * dW, t)
         zero = jnp.zeros_like(h)
-        return Stepped(last, together([one, two, three, four, five]), zero, zero, jnp.ones_like(h))
+        return StepOutcome(last, Solve.worst([one, two, three, four, five]), zero, zero, jnp.ones_like(h))
 
     def baths(self, shaken):
         return 1
@@ -87,10 +87,10 @@ class TwoNodes(Letters):
 class Sloppy(bm.Langevin):
     """Constraints left at a tolerance of 1e−4."""
 
-    def resume(self, state, found, h, dW, t):
-        new, found, solve = super().resume(state, found, h, dW, t)
+    def step_with_cache(self, state, cache, h, dW, t):
+        new, cache, solve = super().step_with_cache(state, cache, h, dW, t)
         off = jax.tree.map(lambda leaf: leaf * (1 + 1e-4 * jnp.sin(1e3 * leaf)), new.q)
-        return State(off, new.p, new.ledger), found, solve
+        return State(off, new.p, new.ledger), cache, solve
 
 
 def with_gradient(factor: float) -> bm.System:

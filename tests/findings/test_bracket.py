@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings import symplectic_form
+from bismut.findings.structure import symplectic_form
 from bismut.spaces import Space
 from tests.flows.catalogue import once
 

@@ -25,7 +25,7 @@ def test_a_short_run_says_what_it_did_not_pay_for(result):
     assert isinstance(found, Report)
     assert (found["failures"].held, found["stays on the space"].held) == (True, True)
     assert {finding.law for finding in found.unmeasured} >= {"structure of a step", "structure along a path", "integrity"}
-    assert all("bismut verify" in finding.words for finding in found.unmeasured)
+    assert all("bismut verify" in finding.how for finding in found.unmeasured)
 
 
 def test_a_longer_run_pays_for_temperatures(result):
@@ -67,7 +67,7 @@ def test_a_certificate_never_costs_a_result(result, monkeypatch):
 
     monkeypatch.setattr("bismut.findings.certificate._thermal", broken)
     found = certify(result, 30.0)
-    assert "ZeroDivisionError: of the user's" in found["temperature"].words
+    assert "ZeroDivisionError: of the user's" in found["temperature"].how
     assert not found["temperature"].known
 
 
@@ -77,7 +77,7 @@ def test_equal_runs_have_equal_certificates(result, monkeypatch):
     real = time.monotonic
     monkeypatch.setattr("bismut.findings.certificate.time.monotonic", lambda: 1000 * real())
     busy = certify(result)
-    told = lambda report: [(f.law, f.verdict, f.words) for f in report]
+    told = lambda report: [(f.law, f.verdict, f.how) for f in report]
     assert told(quiet) == told(busy) == told(result.certificate)
 
 

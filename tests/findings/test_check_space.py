@@ -1,5 +1,6 @@
-"""`check_space` passes what is a space and names the law that something else breaks."""
+"""`check_space` passes what is a space, every registered one among them, and names the law that something else breaks."""
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import bismut as bm
 from bismut.errors import ShapeError
+from bismut.registry import SPACES
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -73,7 +75,28 @@ def test_tangent_vectors_are_no_frame():
     assert abs(float(jnp.linalg.norm(q)) - 1) > 0.1
 
 
-@pytest.mark.parametrize("space", [Positive(), bm.Circle(), bm.SO3()], ids=str)
+def _registered():
+    """Those of the registry that are made of nothing, or of whole numbers, each 2 here."""
+    for name in SPACES.own:
+        if inspect.isclass(SPACES[name]):
+            sizes = [one for one in inspect.signature(SPACES[name]).parameters.values() if one.default is one.empty]
+            if all(one.annotation in (int, "int") for one in sizes):
+                yield SPACES[name](*[2] * len(sizes))
+
+
+OURS = list(_registered())
+
+
+def test_the_spaces_of_the_registry_are_among_them():
+    assert {"Circle", "Euclidean", "SE2", "SE3", "SO2", "SO3", "Torus"} <= {type(space).__name__ for space in OURS}
+
+
+LONG = (bm.SE2, bm.SE3)  # 10 s and 7 s
+
+
+@pytest.mark.parametrize(
+    "space", [pytest.param(one, marks=pytest.mark.slow) if isinstance(one, LONG) else one for one in (Positive(), *OURS)], ids=str
+)
 def test_spaces_are_spaces(space):
     report = bm.check_space(space)
     assert report.ok, report
@@ -110,7 +133,7 @@ def test_the_broken_law_is_named():
     report = bm.check_space(Leaning())
     assert report.ok
     assert report["runs backwards"].held is None
-    assert "Metropolised steps are not to be used" in report["runs backwards"].words
+    assert "Metropolised steps are not to be used" in report["runs backwards"].how
 
 
 class Nameless(Positive):

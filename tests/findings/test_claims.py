@@ -42,7 +42,7 @@ def test_a_false_claim_fails_and_the_same_scheme_without_it_does_not():
     assert "✗ symplectic defect" in str(lying)
     assert honest.ok
     assert held(honest) == {**dict.fromkeys(laws, None), **dict.fromkeys(right, True), **dict.fromkeys(neither)}
-    assert "not claimed" in honest["symplectic defect"].words
+    assert "not claimed" in honest["symplectic defect"].how
     for law in laws:
         assert honest[law].measured == lying[law].measured > 1e-5
 

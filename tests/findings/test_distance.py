@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.ensembles.arriving import arrive
+from bismut.ensembles.final_states import native_final_states
 from bismut.findings.bath import Bath
-from bismut.findings.distance import distances
+from bismut.findings.gibbs import distances
 from bismut.mechanics import State, blank_ledger
 
 KT, H, COPIES = 0.8, 0.9, 40_000
@@ -58,7 +58,7 @@ def expected_work(scheme, h, steps, variances):
     q, p = (np.sqrt(KT * variance) * z[:, i : i + 1] for i, variance in enumerate(variances))
     dW = np.sqrt(h) * z[:, 2:].reshape(len(z), steps, scheme.channels)
     start = jax.device_put(State(q, p, blank_ledger(scheme.system.dtype, (len(z),))))
-    end = arrive(scheme, start, h, 0.0, dW, steps)
+    end = native_final_states(scheme, start, h, 0.0, dW, steps)
     return float(np.mean(np.asarray(end.ledger.error))) / KT
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings.chance import judged
-from bismut.findings.drawn import drawn, noise_law, probabilities
+from bismut.findings.noise_law import drawn_increments, noise_law, probabilities
+from bismut.findings.statistics import holm_verdicts
 from tests.findings import saboteurs
 
 
@@ -23,7 +23,7 @@ def bath(count: int = 2, **more) -> bm.Langevin:
 
 def judge(path, scheme=None):
     scheme = scheme or bath()
-    return judged(noise_law(scheme, jnp.zeros(scheme.space.dim, scheme.system.dtype), path, 0.1))[0]
+    return holm_verdicts(noise_law(scheme, jnp.zeros(scheme.space.dim, scheme.system.dtype), path, 0.1, 0.0))[0]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -52,16 +52,16 @@ def test_single_precision_and_one_channel_pass():
 def test_a_wrong_generator_is_seen(kind, seen):
     finding = judge(kind(3))
     assert finding.verdict.value == "fail"
-    assert seen in finding.words.split("wrong: ")[1]
+    assert seen in finding.how.split("wrong: ")[1]
 
 
 def test_a_scheme_without_noise_says_nothing():
-    assert noise_law(bm.Verlet(bath().system), jnp.zeros(2), bm.Wiener(0), 0.1) == []
+    assert noise_law(bm.Verlet(bath().system), jnp.zeros(2), bm.Wiener(0), 0.1, 0.0) == []
 
 
 def test_it_is_what_a_run_draws():
     """The increments that a run of the scheme sees, trajectory by trajectory and step by step."""
-    z, mode = drawn(bath(), bm.Wiener(5), 0.1)
+    z, mode = drawn_increments(bath(), bm.Wiener(5), 0.1)
     assert mode == "native"
     path = np.moveaxis(np.asarray(bm.Wiener(5).increments(np.arange(4), 8, 2, 0.1)), 0, 1)
     np.testing.assert_allclose(z[:4, :8] * np.sqrt(0.1), path, rtol=1e-14)

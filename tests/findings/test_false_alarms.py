@@ -12,10 +12,11 @@ from scipy import stats
 import bismut as bm
 from bismut.findings import gibbs
 from bismut.findings.bath import Bath
-from bismut.findings.chance import anderson_tail, judged
-from bismut.findings.equilibrium import configurational_temperature, kinetic, temperatures, watcher
+from bismut.findings.equilibrium import configurational_temperature, kinetic_distribution, sampled_values, temperatures
 from bismut.findings.sampling import Sample, sample
+from bismut.findings.statistics import anderson_tail, holm_verdicts
 from bismut.mechanics import State
+from tests.findings.studies import study
 
 REPORTS, EACH = 200, 128
 
@@ -25,17 +26,19 @@ def reports():
     kT = 0.7
     system = bm.mechanical(bm.Euclidean(2), mass=[1.0, 2.0], potential=lambda q: 0.5 * q @ q + 0.25 * jnp.sum(q**4) + 0.3 * q[0] * q[1])
     scheme, bath = bm.Langevin(system, kT, rate=1.0, splitting=bm.Metropolised()), Bath(kT, 1.0)
-    found = sample(scheme, jnp.zeros(2), bath, watcher(system, bath), step=0.2, seed=11, budget=60.0, tolerance=1e-9, trajectories=REPORTS * EACH)
-    known = gibbs.quadrature(system, bath, {"potential": lambda s: system.potential(s.q) / kT}, found.final.q)
+    record = sampled_values(study(scheme, State(jnp.zeros(2), jnp.zeros(2)), 0.2), bath)
+    settings = {"step": 0.2, "seed": 11, "budget": 60.0, "tolerance": 1e-9, "t0": 0.0}
+    found = sample(scheme, jnp.zeros(2), bath, record, trajectories=REPORTS * EACH, **settings)
+    known = gibbs.quadrature(system, bath, {"potential": lambda s: system.potential(s.q) / kT}, found.final.q, 0.0)
     assert known is not None
 
     def judge(i, alarm, tolerance=0.0):
         part = slice(i * EACH, (i + 1) * EACH)
         values = {name: value[:16, part] for name, value in found.values.items()}
         small = Sample(values, State(None, None), EACH, 0, 0, 0.0)
-        findings = temperatures(values["axes"], ["1", "2"], tolerance) + kinetic(small, system, tolerance)
+        findings = temperatures(values["axes"], ["1", "2"], tolerance) + kinetic_distribution(values["kinetic"], system, tolerance)
         findings += [configurational_temperature(small, system, tolerance), *gibbs.averages(small, known, tolerance, "quadrature")]
-        return judged(findings, alarm)
+        return holm_verdicts(findings, alarm)
 
     return judge
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings.along import casimirs
-from bismut.findings.reversal import reversal
+from bismut.findings.path_checks import casimirs, reversal_at
 from bismut.flows import flow
-from bismut.host import evaluate as once
 from bismut.mechanics import Claims
+from bismut.programs.evaluation import evaluate as once
+from tests.findings.studies import study
 
 SEED, STEP = 3, 0.1
 
@@ -18,7 +18,7 @@ SEED, STEP = 3, 0.1
 def judged(scheme, state):
     """At one state; a path would have to be compiled."""
     states = jax.tree.map(lambda leaf: leaf[None], state)
-    return {finding.law: finding for finding in reversal(scheme, states, bm.Wiener(SEED), STEP)}
+    return {finding.law: finding for finding in reversal_at(study(scheme, state, STEP, SEED), states)}
 
 
 def top(**more):
@@ -51,7 +51,7 @@ def test_a_magnetic_field_is_not_reversible():
     found = judged(bm.Verlet(lorentz), bm.State(jnp.array([0.4, 0.1]), jnp.array([0.2, 1.0])))
     assert found["own adjoint"].verdict.value == "pass"
     assert found["reversible"].verdict.value == "fact"
-    assert "not reversible" in found["reversible"].words
+    assert "not reversible" in found["reversible"].how
     assert found["reversible"].measured > 1e-3
 
 

@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings.along import along, one_step, short_path
-from bismut.findings.chance import judged
 from bismut.findings.consistency import curl, derivatives, right_action
-from bismut.findings.drift import drift
+from bismut.findings.equilibrium_report import equilibrium
 from bismut.findings.integrity import integrity
-from bismut.findings.judging import equilibrium
-from bismut.findings.noether import neighbours
-from bismut.findings.slopes import _limit, _weak, orders
+from bismut.findings.order_checks import drift, orders, weak_order
+from bismut.findings.path_checks import along_path, one_step
+from bismut.findings.statistics import holm_verdicts
 from bismut.mechanics import State
 from tests.findings import saboteurs
+from tests.findings.studies import study
 from tests.systems import random_state
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -28,7 +27,7 @@ SEED, KT = 3, 0.7
 
 
 def verdicts(findings) -> dict[str, str]:
-    return {finding.law: finding.verdict.value for finding in judged(findings)}
+    return {finding.law: finding.verdict.value for finding in holm_verdicts(findings)}
 
 
 def failed(findings) -> set[str]:
@@ -41,23 +40,23 @@ def failed(findings) -> set[str]:
 def test_the_sign_of_the_misprint():
     body = bm.mechanical(bm.SO3(), mass=saboteurs.INERTIA)
     state = State(jnp.eye(3), jnp.array([0.6, 1.0, -0.8]))
-    assert "symplectic defect" in failed(one_step(saboteurs.Misprint(body), state, bm.Wiener(SEED), 0.1))
+    assert "symplectic defect" in failed(one_step(study(saboteurs.Misprint(body), state, 0.1, SEED)))
 
 
 def test_a_runge_kutta_method_called_symplectic():
     well = bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.cosh(q[0]))
     state = State(jnp.array([0.4]), jnp.array([1.0]))
     liar = saboteurs.SymplecticRungeKutta(well)
-    assert failed(one_step(liar, state, bm.Wiener(SEED), 0.3)) == {"symplectic defect", "phase volume"}
-    assert "energy drift" in failed(drift(liar, state, step=0.5, seed=SEED))
-    assert verdicts(drift(bm.Verlet(well), state, step=0.5, seed=SEED)) == {"energy drift": "pass", "modified energy": "pass"}
+    assert failed(one_step(study(liar, state, 0.3, SEED))) == {"symplectic defect", "phase volume"}
+    assert "energy drift" in failed(drift(study(liar, state, 0.5, SEED)))
+    assert verdicts(drift(study(bm.Verlet(well), state, 0.5, SEED))) == {"energy drift": "pass", "modified energy": "pass"}
 
 
 def test_two_per_cent_of_the_friction_missing():
     well = bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.cosh(q[0]))
     state = State(jnp.array([0.4]), jnp.array([1.0]))
     for kind, wrong in ((bm.Langevin, set()), (saboteurs.LazyFriction, {"phase volume"})):
-        assert failed(one_step(kind(well, KT, 1.3), state, bm.Wiener(SEED), 0.1)) == wrong
+        assert failed(one_step(study(kind(well, KT, 1.3), state, 0.1, SEED))) == wrong
 
 
 def test_a_symmetry_broken_by_a_millionth_is_called_out():
@@ -67,11 +66,10 @@ def test_a_symmetry_broken_by_a_millionth_is_called_out():
     def words(broken):
         system = bm.mechanical(bm.Euclidean(2), potential=lambda q: 0.5 * q @ q + broken * q[0], symmetries=turn)
         scheme = bm.Verlet(system)
-        path = bm.Wiener(SEED)
-        found = {f.law: f for f in along(scheme, short_path(scheme, state, path, 0.05), path, 0.05)}
+        found = {f.law: f for f in along_path(study(scheme, state, 0.05, SEED))}
         return found["momentum map 'turn'"]
 
-    assert "no symmetry: it changes L" in words(1e-6).words
+    assert "no symmetry: it changes L" in words(1e-6).how
     assert words(0.0).verdict.value == "pass"
 
 
@@ -79,10 +77,9 @@ def test_a_symmetry_broken_by_a_millionth_is_called_out():
 def test_constraints_left_at_a_tolerance():
     sphere = bm.mechanical(bm.Euclidean(3), potential=lambda q: q[2], constraint=lambda q: jnp.array([q @ q - 1]))
     state = State(jnp.array([1.0, 0.0, 0.0]), jnp.array([0.0, 0.3, 0.2]))
-    path = bm.Wiener(SEED)
     for kind, held in ((bm.Langevin, "pass"), (saboteurs.Sloppy, "fail")):
         scheme = kind(sphere, KT, rate=1.0)
-        assert verdicts(along(scheme, short_path(scheme, state, path, 0.02), path, 0.02))["constraints"] == held
+        assert verdicts(along_path(study(scheme, state, 0.02, SEED)))["constraints"] == held
 
 
 # Accuracy.
@@ -91,7 +88,7 @@ def test_constraints_left_at_a_tolerance():
 def test_noise_at_the_wrong_node():
     system = bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.cosh(q[0]), noise=lambda q: jnp.sin(2 * q))
     state = State(jnp.array([0.4]), jnp.array([1.0]))
-    weak = lambda splitting: verdicts([_weak(bm.Langevin(system, KT, 0.5, splitting), state, 0.05)])["weak order"]
+    weak = lambda splitting: verdicts([weak_order(study(bm.Langevin(system, KT, 0.5, splitting), state, 0.05))])["weak order"]
     assert weak(bm.ABOBA) == "pass"
     assert weak(saboteurs.TwoNodes("ABOBA")) == "fail"
 
@@ -99,51 +96,48 @@ def test_noise_at_the_wrong_node():
 def test_convergence_to_something_else():
     well = bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.cosh(q[0]))
     state = State(jnp.array([0.4]), jnp.array([1.0]))
-    assert failed(orders(bm.EulerMaruyama(well), state, 0.02, SEED)) == set()
-    assert "right limit" in failed(orders(saboteurs.WrongLimit(well), state, 0.02, SEED))
-    assert callable(_limit)
+    assert failed(orders(study(bm.EulerMaruyama(well), state, 0.02, SEED))) == set()
+    assert "right limit" in failed(orders(study(saboteurs.WrongLimit(well), state, 0.02, SEED)))
 
 
 # What was written by hand.
 
 
-@functools.cache
-def around(count=2):
-    plain = bm.mechanical(bm.Euclidean(count), potential=lambda q: 0.5 * q @ q)
-    return neighbours(plain, short_path(bm.Verlet(plain), State(0.7 * jnp.ones(count), 0.5 * jnp.ones(count)), bm.Wiener(SEED), 0.02).states)
+def started(scheme, count=2):
+    return study(scheme, State(0.7 * jnp.ones(count), 0.5 * jnp.ones(count)), 0.02, SEED)
 
 
 @pytest.mark.parametrize(("factor", "wrong"), [(1.0, set()), (1.1, {"derivatives of L"}), (-1.0, {"derivatives of L"})])
 def test_a_gradient_off_by_a_factor(factor, wrong):
-    assert failed(derivatives(saboteurs.with_gradient(factor), around())) == wrong
+    assert failed(derivatives(started(bm.Verlet(saboteurs.with_gradient(factor))))) == wrong
 
 
 def test_torques_in_the_wrong_frame():
     system = saboteurs.torque_in_the_wrong_frame()
-    near = neighbours(system, short_path(bm.Verlet(system), random_state(system), bm.Wiener(SEED), 0.02).states)
-    assert failed(derivatives(system, near)) == {"derivatives of L"}
+    assert failed(derivatives(study(bm.Verlet(system), random_state(system), 0.02, SEED))) == {"derivatives of L"}
 
 
 def test_a_force_with_a_curl():
-    assert failed([curl(saboteurs.curled(), around())]) == {"force without a curl"}
+    bath = lambda system: bm.Langevin(system, KT, 1.0)
+    assert failed(curl(started(bath(saboteurs.curled())))) == {"force without a curl"}
     straight = bm.mechanical(bm.Euclidean(2), force=lambda q, v: -jnp.array([q[0] * q[1] ** 2, q[0] ** 2 * q[1]]))
-    assert failed([curl(straight, around())]) == set()
+    assert verdicts(curl(started(bath(straight)))) == {"force without a curl": "pass"}
 
 
 @pytest.mark.parametrize(
     ("potential", "noise", "wrong"), [(1.0, 1.0, set()), (0.8, 1.0, {"S_d: its Lagrangian"}), (1.0, 0.5, {"S_d: its noise"})], ids=str
 )
 def test_a_discrete_lagrangian_that_is_not_its_systems(potential, noise, wrong):
-    assert failed(right_action(saboteurs.discrete(potential, noise), around(), 0.02)) == wrong
+    assert failed(right_action(started(saboteurs.discrete(potential, noise)))) == wrong
 
 
 def test_functions_that_are_not_functions():
     """A potential that changes with every look is not the same program twice."""
     state = State(jnp.array([0.4]), jnp.array([1.0]))
     scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=saboteurs.Counting()))
-    assert failed(integrity(scheme, state, step=0.1, seed=SEED)) & {"engines agree", "compilers agree"}
+    assert failed(integrity(study(scheme, state, 0.1, SEED))) & {"engines agree", "compilers agree"}
     honest = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q))
-    assert set(verdicts(integrity(honest, state, step=0.1, seed=SEED)).values()) == {"pass"}
+    assert set(verdicts(integrity(study(honest, state, 0.1, SEED))).values()) == {"pass"}
 
 
 # Equilibrium.
@@ -155,7 +149,7 @@ def well(count=1) -> bm.System:
 
 
 def measured(scheme, q, **more):
-    return equilibrium(scheme, State(q, jnp.zeros(scheme.space.dim)), step=0.1, seed=SEED, budget=60.0, tolerance=0.03, **more)
+    return equilibrium(study(scheme, State(q, jnp.zeros(scheme.space.dim)), 0.1, SEED, budget=60.0, tolerance=0.03, **more))
 
 
 def test_a_faultless_bath_passes():
@@ -183,7 +177,7 @@ def test_rotation_too_cold():
     """0.83 kT in rotation and 1 in translation: equipartition fails, and the axes are named."""
     system = bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 3.0], potential=lambda R: R[2, 2])
     scheme = saboteurs.ColdRotation(system, KT, rate=1.0)
-    found = {f.law: f for f in judged(equilibrium(scheme, State(jnp.eye(3), jnp.zeros(3)), step=0.05, seed=SEED, budget=60.0, tolerance=0.03))}
+    found = {f.law: f for f in holm_verdicts(equilibrium(study(scheme, State(jnp.eye(3), jnp.zeros(3)), 0.05, SEED, budget=60.0, tolerance=0.03)))}
     for axis in (1, 2, 3):
         one = found[f"temperature, rotation {axis}"]
         assert one.verdict.value == "fail"
@@ -191,11 +185,12 @@ def test_rotation_too_cold():
 
 
 def test_too_few_samples_are_no_pass():
-    few = np.random.default_rng(0).chisquare(1, size=(2, 64, 1))
     from bismut.findings.equilibrium import temperatures
 
+    few = np.random.default_rng(0).chisquare(1, size=(2, 64, 1))
+
     assert verdicts(temperatures(few, ["coordinate 1"], 0.02)) == {"temperature": "undecided"}
-    report = bm.findings.Report("few", None, judged(temperatures(few, ["coordinate 1"], 0.02)), 1e-3)
+    report = bm.findings.Report("few", None, holm_verdicts(temperatures(few, ["coordinate 1"], 0.02)), 1e-3)
     assert not report.ok
     assert report.exit_code == 3
     assert bm.findings.Report.from_json(report.to_json()).undecided == tuple(replace(f) for f in report.undecided)

@@ -10,14 +10,15 @@ import pytest
 import bismut as bm
 from bismut.findings import sampling
 from bismut.findings.bath import bath_of
-from bismut.findings.chance import judged, mean_of
-from bismut.findings.drift import drift
-from bismut.findings.effort import counted, step_operations
-from bismut.findings.equilibrium import watcher
+from bismut.findings.cost import operations_of, step_operations
+from bismut.findings.equilibrium import sampled_values
+from bismut.findings.equilibrium_report import equilibrium
 from bismut.findings.gibbs import quadrature
-from bismut.findings.judging import equilibrium
+from bismut.findings.order_checks import drift
+from bismut.findings.statistics import holm_verdicts, mean_of
 from bismut.mechanics import State
 from bismut.programs import trace
+from tests.findings.studies import study
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -28,9 +29,10 @@ def oscillator(rate: float = 1.0) -> bm.Langevin:
 
 def sampled(scheme: bm.Langevin, **more) -> sampling.Sample:
     state = State(jnp.zeros(1), jnp.zeros(1))
-    bath, _ = bath_of(scheme, state, 0.1)
+    bath, _ = bath_of(scheme, state, 0.1, 0.0)
     assert bath is not None
-    return sampling.sample(scheme, state.q, bath, watcher(scheme.system, bath), **({"step": 0.1, "seed": 4, "budget": 1.0, "tolerance": 0.05} | more))
+    settings = {"step": 0.1, "seed": 4, "budget": 1.0, "tolerance": 0.05, "t0": 0.0} | more
+    return sampling.sample(scheme, state.q, bath, sampled_values(study(scheme, state, 0.1), bath), **settings)
 
 
 def test_a_busy_machine_gives_the_same_sample(monkeypatch):
@@ -69,24 +71,24 @@ def test_advice_is_not_given_before_equilibrium():
 @pytest.mark.parametrize(("step", "verdict"), [(1.9, "pass"), (2.02, "fail"), (2.1, "fail"), (3.0, "fail")])
 def test_a_step_beyond_the_limit_of_stability(step, verdict):
     """hω = 2 for every splitting; beyond it energies grow without bound, and their errors with them, so that nothing else fails."""
-    findings = equilibrium(oscillator(0.1), State(jnp.zeros(1), jnp.zeros(1)), step=step, seed=3, budget=3.0, tolerance=0.03)
-    assert {f.law: f.verdict.value for f in judged(findings)}["stability"] == verdict
+    findings = equilibrium(study(oscillator(0.1), State(jnp.zeros(1), jnp.zeros(1)), step, 3, budget=3.0, tolerance=0.03))
+    assert {f.law: f.verdict.value for f in holm_verdicts(findings)}["stability"] == verdict
 
 
 def test_a_step_beyond_the_limit_without_a_bath():
     scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q))
     start = State(jnp.array([0.3]), jnp.array([0.1]))
     for step, verdict in ((1.9, "pass"), (2.0001, "fail"), (2.1, "fail")):
-        assert {f.law: f.verdict.value for f in judged(drift(scheme, start, step=step, seed=0))}["energy drift"] == verdict
+        assert {f.law: f.verdict.value for f in holm_verdicts(drift(study(scheme, start, step)))}["energy drift"] == verdict
 
 
 def test_quadrature_over_a_box_where_squares_overflow():
     """Far out U² is infinite in floating point and its weight is zero."""
     system = bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.exp(3 * q @ q))
     scheme = bm.Langevin(system, temperature=1.0, rate=1.0)
-    bath, _ = bath_of(scheme, State(jnp.zeros(1), jnp.zeros(1)), 0.1)
+    bath, _ = bath_of(scheme, State(jnp.zeros(1), jnp.zeros(1)), 0.1, 0.0)
     assert bath is not None
-    known = quadrature(system, bath, {"U": lambda s: system.potential(s.q)}, np.array([[-3.0], [3.0]]))
+    known = quadrature(system, bath, {"U": lambda s: system.potential(s.q)}, np.array([[-3.0], [3.0]]), 0.0)
     assert known is not None
     U = np.exp(3 * np.linspace(-3, 3, 20001) ** 2)
     weight = np.exp(-U)
@@ -100,7 +102,7 @@ def test_quadrature_over_a_box_where_squares_overflow():
 
 def test_work_is_counted_with_its_loops():
     loop = lambda x: jax.lax.fori_loop(0, 10, lambda _, y: jnp.sin(y) * 2, x)
-    once, ten = (counted(trace(f, jnp.ones(3)).program) for f in (lambda x: jnp.sin(x) * 2, loop))
+    once, ten = (operations_of(trace(f, jnp.ones(3)).program) for f in (lambda x: jnp.sin(x) * 2, loop))
     assert once == 6
     assert 60 <= ten <= 100
 
@@ -122,17 +124,17 @@ def test_a_reference_that_cannot_be_paid_is_not_measured(monkeypatch, exact):
     def dear(*given, **more):
         calls.append(given)
         if len(calls) > 1:
-            raise sampling.Unaffordable("64 trajectories take about 1000 s; give budget=")
+            raise sampling.BudgetExceeded("64 trajectories take about 1000 s; give budget=")
         return sampling.sample(*given, **more)
 
-    monkeypatch.setattr("bismut.findings.judging.sample", dear)
+    monkeypatch.setattr("bismut.findings.equilibrium_report.sample", dear)
     monkeypatch.setattr("bismut.findings.gibbs.quadrature", lambda *given: None)
     if not exact:
         monkeypatch.setattr("bismut.findings.gibbs.metropolised", lambda *given: None)
     scheme = oscillator()
-    findings = equilibrium(scheme, State(jnp.zeros(1), jnp.zeros(1)), step=0.1, seed=4, budget=0.3, tolerance=0.05)
+    findings = equilibrium(study(scheme, State(jnp.zeros(1), jnp.zeros(1)), 0.1, 4, budget=0.3, tolerance=0.05))
     average = next(finding for finding in findings if finding.law == "⟨U⟩/kT")
     assert len(calls) == 2
     assert not average.known
-    assert "take about 1000 s" in average.words
+    assert "take about 1000 s" in average.how
     assert next(finding for finding in findings if finding.law.startswith("temperature")).known

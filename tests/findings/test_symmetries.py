@@ -9,15 +9,15 @@ import pytest
 
 import bismut as bm
 from bismut.findings import Finding
-from bismut.findings.along import along, short_path
+from bismut.findings.path_checks import along_path
+from tests.findings.studies import study
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
 
 def finding(scheme, start, law: str) -> Finding:
     """As `verify` finds it, along a path on which nothing else fails."""
-    path = bm.Wiener(0)
-    found = {finding.law: finding for finding in along(scheme, short_path(scheme, start, path, 0.02), path, 0.02)}
+    found = {finding.law: finding for finding in along_path(study(scheme, start, 0.02))}
     assert not any(finding.held is False for finding in found.values())
     return found[law]
 
@@ -42,7 +42,7 @@ def on_an_ellipsoid(squash: float) -> tuple[bm.VariationalEuler, bm.State]:
 def test_a_rotation_that_does_not_keep_the_surface_is_no_symmetry():
     kept = finding(*on_an_ellipsoid(2.0), "momentum map 'vertical'")
     assert kept.held is None
-    assert "it changes the constraint" in kept.words
+    assert "it changes the constraint" in kept.how
     assert kept.measured > 0.1
 
 
@@ -70,7 +70,7 @@ def test_a_start_at_which_the_symmetry_breaking_has_no_slope_does_not_hide_it(sc
     """On an axis d/dφ of x⁴ + y⁴ and of x²y² vanishes, and the path leaves it."""
     kept = finding(scheme, scheme.start(jnp.array([1.0, 0.0]), velocity=jnp.array([0.0, 0.4])), "momentum map 'turn'")
     assert kept.held is None
-    assert blamed in kept.words
+    assert blamed in kept.how
     assert kept.measured > 1e-3
 
 
@@ -84,7 +84,7 @@ def test_small_units_do_not_make_a_symmetry(scale):
     )
     kept = finding(scheme, scheme.start(jnp.array([1.0, 0.3]), velocity=jnp.array([0.1, 0.4])), "momentum map 'turn'")
     assert kept.held is None
-    assert "it changes L" in kept.words
+    assert "it changes L" in kept.how
 
 
 def three_bodies() -> bm.VariationalEuler:

@@ -7,6 +7,7 @@ import pytest
 import bismut as bm
 from bismut.findings.integrity import integrity
 from bismut.mechanics import State
+from tests.findings.studies import study
 
 
 @jax.custom_vjp
@@ -26,7 +27,7 @@ def test_without_a_forward_derivative(name):
     report = bm.verify(scheme, start, step=0.1, order=False, budget=0.2)
     for law in ("symplectic defect", "phase volume", "derivatives of L"):
         assert not report[law].known
-        assert "potential: quartic calls a function with a jax.custom_vjp, which has no forward derivative" in report[law].words
+        assert "potential: quartic calls a function with a jax.custom_vjp, which has no forward derivative" in report[law].how
     assert report["solve"].held
     if name == "Langevin":
         assert not report["configurational temperature"].known
@@ -39,7 +40,7 @@ def test_one_engine_agrees_with_nobody():
     """Without machine code there is nothing to compare XLA with."""
     key = jax.random.key(3)
     scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), mass=1.0, potential=lambda q: q @ q * jax.random.uniform(key)))
-    found = {finding.law: finding for finding in integrity(scheme, State(jnp.ones(1), jnp.zeros(1)), step=0.1, seed=1)}
+    found = {finding.law: finding for finding in integrity(study(scheme, State(jnp.ones(1), jnp.zeros(1)), 0.1, 1))}
     assert not found["engines agree"].known
-    assert "XLA is the only engine that runs this: there is no machine code for" in found["engines agree"].words
+    assert "XLA is the only engine that runs this: there is no machine code for" in found["engines agree"].how
     assert found["a cut run goes on"].held

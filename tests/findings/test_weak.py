@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings import slopes
-from bismut.findings.order import Convergence
-from bismut.findings.weak import places, weak_convergence
+from bismut.findings import order_checks
+from bismut.findings.convergence_study import Convergence, normal_quadrature, weak_convergence
 from bismut.gallery.random_magnetic_field import ENTRY
+from tests.findings.studies import study
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("compiled_quickly")
 @pytest.mark.parametrize("d", [1, 2, 5, 12])
 def test_the_quadrature_is_exact_to_degree_five(d):
     """E of every monomial in at most three of d normals: products of 1, 0, 1, 0, 3, 0."""
-    points, weights = places(d)
+    points, weights = normal_quadrature(d)
     gaussian = (1, 0, 1, 0, 3, 0)
     for degree in range(6):
         for powers in combinations_with_replacement(range(min(d, 3)), degree):
@@ -40,7 +40,7 @@ def shaken(noise: bool) -> bm.System:
 )
 def test_weak_orders(scheme, order):
     """Measured 1.001, 0.999, 2.018: there is no chance in it."""
-    found = weak_convergence(scheme, scheme.start(jnp.array([0.3, 0.4]), velocity=jnp.array([0.5, -0.2])), (0.02, 0.01, 0.005))
+    found = weak_convergence(scheme, scheme.start(jnp.array([0.3, 0.4]), velocity=jnp.array([0.5, -0.2])), (0.02, 0.01, 0.005), 0.0)
     assert abs(found.order - order) < 0.05
 
 
@@ -48,9 +48,9 @@ def test_a_slope_that_is_small_at_large_steps_is_measured_at_smaller_ones(monkey
     """Terms in h² and h³ nearly cancel at h = 0.05, where the slope is 0.66. One that stays small is a failure."""
     scheme = bm.HamiltonianVerlet(ENTRY.build())
     state = ENTRY.start(scheme)
-    found = slopes._weak(scheme, state, 0.05)
+    found = order_checks.weak_order(study(scheme, state, 0.05))
     assert found.verdict.value == "pass"
     assert found.data["steps"][0] < 0.05
-    half = lambda scheme, state, steps: Convergence(np.array(steps), np.array(steps) ** 1.5, 0.5)
-    monkeypatch.setattr(slopes, "weak_convergence", half)
-    assert slopes._weak(scheme, state, 0.05).verdict.value == "fail"
+    half = lambda scheme, state, steps, t0: Convergence(np.array(steps), np.array(steps) ** 1.5, 0.5)
+    monkeypatch.setattr(order_checks, "weak_convergence", half)
+    assert order_checks.weak_order(study(scheme, state, 0.05)).verdict.value == "fail"

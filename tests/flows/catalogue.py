@@ -11,13 +11,13 @@ import pytest
 
 import bismut as bm
 from bismut.flows import Flow, flow
-from bismut.host import repeated
+from bismut.programs.evaluation import evaluator
 from tests import systems
 
 
 def once(function: Callable) -> Callable:
     """The function, evaluated in NumPy; traced once for arguments of one shape."""
-    return repeated(function)
+    return evaluator(function)
 
 
 PLAIN: dict[str, Callable[[bm.System], bm.Action]] = {

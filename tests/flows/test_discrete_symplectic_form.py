@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings import symplectic_form
+from bismut.findings.structure import symplectic_form
 from bismut.flows import discrete_symplectic_form, end_momenta
 from tests import systems
 from tests.flows.catalogue import once

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings import volume_factor
+from bismut.findings.structure import volume_factor
 from bismut.flows import flow
 from tests.flows.catalogue import increments, once
 from tests.systems import random_state
@@ -58,7 +58,7 @@ def test_explicit_friction_multiplies_phase_volume_exactly(end):
         force=lambda q, v: -friction * mass * v,
     )
     scheme = bm.VariationalEuler(system, end=end)
-    factor = once(lambda z, w: volume_factor(scheme, z, h, w))(random_state(system, 6), increments(system, h)[0])
+    factor = once(lambda z, w: volume_factor(scheme, z, h, w, 0.0))(random_state(system, 6), increments(system, h)[0])
     np.testing.assert_allclose(factor, (1 - h * friction) ** 3, rtol=1e-13)
 
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.flows import Variational, flow
+from bismut.flows import VariationalFlow, flow
 from tests.flows.catalogue import once
 
 
 def test_a_step_function_of_the_velocity_is_not_linear():
     """Dry friction F = −½ sign(v): its derivative is zero and it is not constant, so the shortcut for linear equations must not be taken."""
     scheme = bm.Midpoint(bm.mechanical(bm.Euclidean(1), force=lambda q, v: -0.5 * jnp.sign(v)))
-    assert not Variational(scheme).structure().linear
+    assert not VariationalFlow(scheme).structure().linear
     new, solve = once(lambda z: flow(scheme).advance(z, 0.1, jnp.zeros(0), 0.0))(bm.State(jnp.zeros(1), jnp.ones(1)))
     assert bool(solve.converged)
     assert float(new.p[0]) == pytest.approx(0.95, abs=1e-14)
@@ -26,7 +26,7 @@ def test_a_step_function_of_the_velocity_is_not_linear():
 def test_wrapped_angles_leave_an_explicit_step_explicit(scheme, space):
     """Wrapping is a step function of the velocity, but the equation of the step never sees the wrapped angle."""
     system = bm.mechanical(space, potential=lambda q: -jnp.sum(jnp.cos(q)), noise=lambda q: jnp.sum(jnp.sin(q))[None])
-    assert Variational(scheme(system)).structure().linear
+    assert VariationalFlow(scheme(system)).structure().linear
 
 
 def test_rest_in_a_stiff_well_is_solved():

@@ -9,8 +9,8 @@ import pytest
 
 import bismut as bm
 from bismut.errors import DomainError, ShapeError
-from bismut.findings.noether import noether
-from bismut.findings.weak import places
+from bismut.findings.convergence_study import normal_quadrature
+from bismut.findings.noether import momentum_maps
 from bismut.flows import action_differential, flow
 from tests.flows.catalogue import PLAIN, increments, once, path
 from tests.systems import random_state
@@ -61,7 +61,7 @@ def squares(frame: str, end: str):
 @pytest.mark.parametrize("h", [0.1, 0.5])
 def test_angular_momentum_grows_exactly(frame, end, h):
     """E|J|² grows by h Σs_i² in a step of any size: the expectation is a quadrature exact for quadratics, so no sampling error is in it."""
-    state, (normals, weights) = random_state(body(frame), 3), places(3)
+    state, (normals, weights) = random_state(body(frame), 3), normal_quadrature(3)
     after = squares(frame, end)(state, h, np.sqrt(h) * normals)
     growth = float(weights @ np.asarray(after)) - float(np.sum(np.square(state.p)))
     assert growth == pytest.approx(h * float(np.sum(np.square(STRENGTH))), rel=1e-12)
@@ -150,19 +150,19 @@ def test_a_momentum_along_which_forces_do_no_work_is_kept():
     kept = bm.Verlet(along(lambda q: jnp.array([0.0, jnp.sin(q[0])])))
     lost = bm.Verlet(along(lambda q: jnp.array([jnp.cos(q[1]), 0.0])))
     run = lambda s: bm.trajectory(s, start(s), step=0.1, steps=20, seed=0).states
-    held, broken = (noether(s, run(s), claimed=True)[0] for s in (kept, lost))
+    held, broken = (momentum_maps(s, run(s), 0.0, claimed=True)[0] for s in (kept, lost))
     assert held.held
     assert broken.held is None
-    assert "do work" in broken.words
+    assert "do work" in broken.how
 
 
 def test_noises_that_do_not_commute_claim_strong_order_one_half():
     """Kicks by v and by a rotation of v do not commute with a constant kick; kicks that see only q do."""
     both = bm.mechanical(bm.Euclidean(2), random_force=lambda q, v: jnp.stack([jnp.array([-v[1], v[0]]), jnp.array([1.0, 0.0])]))
     one = bm.mechanical(bm.Euclidean(2), random_force=lambda q, v: jnp.stack([v, 2 * v]))
-    assert bm.Midpoint(both).promised.strong_order == 0.5
-    assert bm.Midpoint(one).promised.strong_order == 1.0
-    assert bm.Midpoint(body()).promised.strong_order == 1.0
+    assert bm.Midpoint(both).effective_claims.strong_order == 0.5
+    assert bm.Midpoint(one).effective_claims.strong_order == 1.0
+    assert bm.Midpoint(body()).effective_claims.strong_order == 1.0
 
 
 def test_impulses_of_ones_own_discrete_lagrangian():

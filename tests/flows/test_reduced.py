@@ -7,7 +7,7 @@ import pytest
 import bismut as bm
 from bismut.errors import BismutError
 from bismut.flows import flow
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 
 MOMENTS = (1.0, 2.0, 3.3)
 

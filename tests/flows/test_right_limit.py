@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings.order import coarsened, fine_increments
+from bismut.findings.convergence_study import coarsened, fine_increments
 from bismut.flows import flow
 from bismut.noise import Wiener
 from tests.flows.catalogue import once, system

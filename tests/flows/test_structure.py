@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.flows import Variational
-from bismut.flows.legendre import momenta, seen
+from bismut.flows import VariationalFlow
+from bismut.flows.legendre import explicit_velocities, momenta
 from bismut.mechanics.newton import Cells
 from tests.flows.catalogue import PLAIN, increments, once, scheme, system
 from tests.systems import random_state
@@ -20,7 +20,7 @@ def drag(q, v):
 
 
 def structure(action: bm.Action):
-    return Variational(action).structure()
+    return VariationalFlow(action).structure()
 
 
 @pytest.mark.parametrize("name", ["euler left", "euler right", "verlet"])
@@ -28,7 +28,7 @@ def test_a_separable_system_on_a_vector_space_is_explicit(name):
     found = structure(scheme("separable", name))
     assert found.linear
     assert found.cells == Cells(((3, 1),))
-    assert "linear" in found.words
+    assert "linear" in found.describe()
 
 
 def test_a_potential_that_sees_the_unknown_couples_everything():
@@ -84,10 +84,10 @@ def test_the_residual_of_a_step_vanishes(case):
     """Recomputed from the two ends alone, with v = (q1 ⊖ q0)/h; round-off is ε |p|/h. p1 is D₂S_d + f⁺ of the same ends."""
     action = SHORTCUTS[case]()
     space, state, dW = action.space, random_state(action.system, 6), increments(action.system, STEP)[0]
-    before = seen(action, state.q, state.p, dW, 0.0)
+    before = explicit_velocities(action, state.q, state.p, dW, 0.0)
 
     def measure(state):
-        new, solve = Variational(action).advance(state, STEP, dW, 0.0)
+        new, solve = VariationalFlow(action).advance(state, STEP, dW, 0.0)
         v = jax.tree.map(lambda x: x / STEP, space.subtract(new.q, state.q))
         p0, p1 = momenta(action, state.q, new.q, v, STEP, dW, 0.0, before)
         flat = space.flatten

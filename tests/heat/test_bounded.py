@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 
 still = bm.mechanical(bm.Euclidean(2), potential=lambda q: jnp.cos(q[0]) * q[1] + 0.5 * q @ q)
 shaken = bm.mechanical(bm.Euclidean(2), potential=lambda q: 0.5 * q @ q, noise=lambda q: jnp.sin(q[:1] + q[1]))
@@ -26,15 +26,15 @@ def runs(scheme, path):
 def test_a_bath_is_not_bounded(splitting):
     """The run on the bounded path is the run on the free one, to the bit."""
     scheme = bm.Langevin(still, 1.0, 1.0, splitting)
-    assert scheme.clipped == 0
+    assert scheme.path_channels == 0
     assert np.array_equal(runs(scheme, bm.Wiener(1, bounded=True)), runs(scheme, bm.Wiener(1)))
 
 
 @pytest.mark.parametrize(("scheme", "clipped"), [(bm.Verlet(shaken), 1), (bm.Langevin(shaken, 1.0, 1.0), 1), (bm.Langevin(shaken, 1.0), 0)])
 def test_stochastic_potentials_are(scheme, clipped):
     """The first channels, as many as the scheme says; not those of noise that is the bath itself."""
-    assert scheme.clipped == clipped
-    drawn = lambda path: path.increments(0, STEPS, scheme.channels, H, clipped=scheme.clipped)
+    assert scheme.path_channels == clipped
+    drawn = lambda path: path.increments(0, STEPS, scheme.channels, H, clipped=scheme.path_channels)
     free, bounded = (np.asarray(evaluate(drawn, bm.Wiener(1, bounded=bounded))) for bounded in (False, True))
     assert (np.abs(free) > LIMIT).any(0).all()
     np.testing.assert_allclose(bounded[:, :clipped], np.clip(free[:, :clipped], -LIMIT, LIMIT), rtol=1e-15)

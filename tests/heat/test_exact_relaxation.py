@@ -10,10 +10,10 @@ import pytest
 from scipy.linalg import expm
 
 import bismut as bm
-from bismut.host import evaluate, repeated
-from bismut.mechanics import small
+from bismut.mechanics import small_linalg
 from bismut.mechanics.constraint import jacobian
-from bismut.mechanics.friction import Factors, Modes, Nothing, Uniform, friction_of, relaxation
+from bismut.mechanics.friction import FactoredFriction, ModalFriction, NoFriction, UniformFriction, friction_of, relaxation
+from bismut.programs.evaluation import evaluate, evaluator
 from tests.constraints.systems import sphere
 from tests.systems import bodies, heavy_top, plane, separable, vehicle
 
@@ -28,24 +28,24 @@ def turning(R):
 
 
 CASES = {
-    "number": (separable, {"friction": 0.7}, Modes),
-    "per coordinate": (separable, {"friction": [0.7, 0.0, 2.0]}, Modes),
-    "matrix": (separable, {"friction": MATRIX}, Modes),
-    "singular matrix": (separable, {"friction": SINGULAR}, Modes),
-    "rate": (separable, {"rate": 0.9}, Modes),
-    "own noise": (separable, {}, Factors),
-    "per axis": (heavy_top, {"friction": [0.7, 0.0, 2.0]}, Modes),
-    "matrix on a group": (heavy_top, {"friction": MATRIX}, Modes),
-    "function on a group": (heavy_top, {"friction": turning}, Factors),
-    "coupled mass": (vehicle, {"friction": [0.7, 0.1, 2.0, 0.0, 1.0, 0.4]}, Modes),
-    "per body": (bodies, {"friction": (np.array([[0.5], [1.5]]), np.array([[0.3], [0.9]]))}, Modes),
-    "matrix per body": (bodies, {"friction": (0.4, np.stack([MATRIX, SINGULAR]))}, Modes),
-    "whole matrix": (bodies, {"friction": FULL}, Modes),
-    "mass depends on q": (plane, {"friction": [[1.0, 0.4], [0.4, 0.9]]}, Factors),
-    "mass depends on q, rate": (plane, {"rate": 0.9}, Uniform),
-    "constrained, number": (sphere, {"friction": [0.7, 0.2, 1.0]}, Factors),
-    "constrained, rate": (sphere, {"rate": 0.9}, Uniform),
-    "constrained, own noise": (sphere, {}, Factors),
+    "number": (separable, {"friction": 0.7}, ModalFriction),
+    "per coordinate": (separable, {"friction": [0.7, 0.0, 2.0]}, ModalFriction),
+    "matrix": (separable, {"friction": MATRIX}, ModalFriction),
+    "singular matrix": (separable, {"friction": SINGULAR}, ModalFriction),
+    "rate": (separable, {"rate": 0.9}, ModalFriction),
+    "own noise": (separable, {}, FactoredFriction),
+    "per axis": (heavy_top, {"friction": [0.7, 0.0, 2.0]}, ModalFriction),
+    "matrix on a group": (heavy_top, {"friction": MATRIX}, ModalFriction),
+    "function on a group": (heavy_top, {"friction": turning}, FactoredFriction),
+    "coupled mass": (vehicle, {"friction": [0.7, 0.1, 2.0, 0.0, 1.0, 0.4]}, ModalFriction),
+    "per body": (bodies, {"friction": (np.array([[0.5], [1.5]]), np.array([[0.3], [0.9]]))}, ModalFriction),
+    "matrix per body": (bodies, {"friction": (0.4, np.stack([MATRIX, SINGULAR]))}, ModalFriction),
+    "whole matrix": (bodies, {"friction": FULL}, ModalFriction),
+    "mass depends on q": (plane, {"friction": [[1.0, 0.4], [0.4, 0.9]]}, FactoredFriction),
+    "mass depends on q, rate": (plane, {"rate": 0.9}, UniformFriction),
+    "constrained, number": (sphere, {"friction": [0.7, 0.2, 1.0]}, FactoredFriction),
+    "constrained, rate": (sphere, {"rate": 0.9}, UniformFriction),
+    "constrained, own noise": (sphere, {}, FactoredFriction),
 }
 
 
@@ -95,7 +95,7 @@ def test_own_noise_is_the_formula_of_the_paper():
 def test_no_friction_is_no_bath():
     """Then OBABO is the trapezoid action."""
     still = separable().without_noise()
-    assert isinstance(friction_of(still, 0.0, None), Nothing)
+    assert isinstance(friction_of(still, 0.0, None), NoFriction)
     scheme = bm.Langevin(still, temperature=1.0, friction=0.0, splitting=bm.OBABO)
     assert scheme.channels == 0
     assert bm.Langevin(separable(), temperature=1.0, friction=0.0).channels == 2
@@ -114,12 +114,12 @@ def test_functions_of_a_symmetric_matrix(n):
     values = np.array([0.0, 0.4, 0.4, 0.4 + 1e-9, 3.0, 20.0, 5.0, 0.01])[:n]
     A, B = (Q * values) @ Q.T, rng.normal(size=(n, n))
     B = B + B.T
-    plain = lambda A: small.functions((relaxation,), A)[0]
-    of = repeated(plain)
+    plain = lambda A: small_linalg.functions((relaxation,), A)[0]
+    of = evaluator(plain)
     assert np.allclose(of(A), (Q * np.asarray(evaluate(relaxation, values))) @ Q.T, atol=1e-14)
     slope = evaluate(lambda A, B: jax.jvp(plain, (A,), (B,))[1], A, B)
     step = 1e-4
     difference = (np.asarray(of(A + step * B)) - np.asarray(of(A - step * B))) / (2 * step)
     assert np.allclose(slope, difference, atol=1e-7)
-    C = np.asarray(evaluate(small.cholesky, A + np.eye(n)))
+    C = np.asarray(evaluate(small_linalg.cholesky, A + np.eye(n)))
     assert np.allclose(C @ C.T, A + np.eye(n), atol=1e-13)

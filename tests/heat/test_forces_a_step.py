@@ -7,7 +7,7 @@ import pytest
 
 import bismut as bm
 from bismut.flows import kernel
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 
 
 def count(name: str, jaxpr) -> int:
@@ -37,6 +37,6 @@ def test_what_is_handed_on_is_what_would_be_found(splitting, noise):
     scheme = bm.Langevin(system, 0.5, 1.0, splitting)
     state, h, t = scheme.start(jnp.array([0.3, 1.1]), velocity=jnp.array([0.4, 0.2])), 0.1, 0.7
     dW = jnp.linspace(-0.4, 0.5, scheme.channels)
-    found = evaluate(lambda z: scheme.resume(z, scheme.remember(z, t), h, dW, t)[1][0], state)
-    again = evaluate(lambda z: scheme.remember(scheme.advance(z, h, dW, t)[0], t + h)[0], state)
+    found = evaluate(lambda z: scheme.step_with_cache(z, scheme.init_cache(z, t), h, dW, t)[1][0], state)
+    again = evaluate(lambda z: scheme.init_cache(scheme.advance(z, h, dW, t)[0], t + h)[0], state)
     np.testing.assert_allclose(found, again, rtol=1e-13)

@@ -7,7 +7,7 @@ import pytest
 
 import bismut as bm
 from bismut.ensembles.task import compilations
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from tests.systems import separable
 
 T = 0.6

@@ -11,8 +11,8 @@ import pytest
 import bismut as bm
 from bismut.errors import BismutError
 from bismut.flows import Flow, flow
-from bismut.host import repeated
 from bismut.mechanics import Scheme
+from bismut.programs.evaluation import evaluator
 
 slow = lambda *case: pytest.param(*case, marks=pytest.mark.slow)
 U = lambda q: jnp.cos(q[0]) + 0.1 * q[0] ** 4
@@ -82,7 +82,7 @@ MANY, FINE = 400, 32
 def final(scheme: Scheme, start: bm.State, dW: np.ndarray) -> bm.State:
     """Where many trajectories are at time 1, each with its own increments, one row for each step."""
     h, many = 1 / dW.shape[0], dW.shape[1]
-    step = repeated(lambda state, dW, t: jax.vmap(lambda state, dW: flow(scheme).advance(state, h, dW, t)[0])(state, dW))
+    step = evaluator(lambda state, dW, t: jax.vmap(lambda state, dW: flow(scheme).advance(state, h, dW, t)[0])(state, dW))
     state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (many, *leaf.shape)), start)
     for k, row in enumerate(dW):
         state = step(state, row, h * k)
@@ -106,7 +106,7 @@ def test_the_error_of_the_integrator_vanishes(name, driven):
     errors = []
     for n in (FINE // 4, FINE):
         end = final(scheme, start, fine.reshape(n, -1, MANY, scheme.channels).sum(1))
-        books, energy = end.ledger, repeated(jax.vmap(lambda state: system.energy(state, 1.0)))(bm.State(end.q, end.p))
+        books, energy = end.ledger, evaluator(jax.vmap(lambda state: system.energy(state, 1.0)))(bm.State(end.q, end.p))
         gained = np.asarray(energy) - float(system.energy(bm.State(start.q, start.p), 0.0))
         np.testing.assert_allclose(books.heat + books.work + books.error, gained, atol=1e-12)
         errors.append(np.abs(books.error).mean())

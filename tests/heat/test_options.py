@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut import public
-from bismut.compile_cache import key, split
+from bismut import _api
+from bismut.compile_cache import partition, program_key
 from bismut.errors import BismutError, DomainError
-from bismut.flows.splitting import Letters, Splitting
-from bismut.host import evaluate
+from bismut.flows.splitting import Splitting, WordSplitting
 from bismut.mechanics import Scheme
+from bismut.programs.evaluation import evaluate
 
 top = bm.mechanical(bm.SO2(), mass=1.3, potential=lambda R: R[0, 1] + 0.3 * R[0, 0] ** 2)
 shaken = bm.mechanical(bm.SO2(), mass=1.3, potential=lambda R: R[0, 1], noise=lambda R: R[0, :1])
@@ -45,7 +45,15 @@ PAIRS = {
     (bm.Langevin, "splitting"): bath,
     (bm.GLA, "action"): lambda retraction: bath(bm.GLA(own(retraction))),
     (bm.Metropolised, "action"): lambda retraction: bath(bm.Metropolised(own(retraction))),
-    (Letters, "word"): lambda word: bath(Letters(word)),
+    (bm.Langevin, "transport"): lambda transport: bath(transport=transport),
+    (WordSplitting, "name"): lambda name: bath(WordSplitting(name)),
+    (WordSplitting, "word"): lambda word: bath(WordSplitting("own", word=word)),
+    (WordSplitting, "loss"): lambda loss: bath(WordSplitting("BAOAB", loss=loss)),
+    (WordSplitting, "rescaled"): lambda rescaled: bath(WordSplitting("BAOAB", rescaled=rescaled)),
+    (bm.Brownian, "temperature"): lambda kT: bm.Brownian(top, kT),
+    (bm.Brownian, "mobility"): lambda mobility: bm.Brownian(top, 0.7, mobility),
+    (bm.Brownian, "metropolised"): lambda metropolised: bm.Brownian(top, 0.7, metropolised=metropolised),
+    (bm.Brownian, "retraction"): lambda retraction: bm.Brownian(top, 0.7, retraction=retraction or "cayley"),
 }
 VALUES = {
     "end": ("left", "right"),
@@ -57,14 +65,31 @@ VALUES = {
     "rate": (0.8, 0.9),
     "schedule": (None, lambda t: 1.5),
     "splitting": (bm.BAOAB, bm.GLA(bm.Verlet)),
+    "transport": (None, "exact"),
+    "name": ("BAOAB", "ABOBA"),
     "word": ("BAOAB", "ABOBA"),
+    "loss": (None, bm.GJI.loss),
+    "rescaled": (False, True),
+    "mobility": (0.8, 0.9),
+    "metropolised": (False, True),
 }
 # Seen otherwise: a discrete Lagrangian, whose retraction is the coordinate in which q1 is sought and moves nothing; the spherical midpoint, the
 # same for every retraction (tests/reduced); and what a word says of itself.
 ELSEWHERE = {(bm.Discrete, name) for name in ("space", "S_d", "channels", "retraction", "precision", "forces")} | {
     (bm.SphericalMidpoint, "retraction"),
-    (Letters, "words"),
+    (WordSplitting, "description"),
     (bm.Langevin, "own_noise"),  # changes what is said, not the step: test_warnings.py
+}
+# Those of volume moves, between which the box of a gas after some steps is another.
+GAS = bm.mechanical(bm.Euclidean(3) ** 4, potential=0.0 * bm.lennard_jones(cutoff=0.4), box=2.0)
+VOLUME_MOVES = {
+    "scheme": (bm.Langevin(GAS, 1.0, rate=1.0), bm.Brownian(GAS, 2.0)),
+    "pressure": (0.5, 5.0),
+    "every": (1, 2),
+    "size": (0.2, 0.3),
+    "adapt": (0, 40),
+    "axes": (None, (0, 1, 2)),
+    "limits": ((0.5, 9.0), (0.98, 1.02)),
 }
 
 
@@ -73,8 +98,8 @@ _KNOWN: dict = {}
 
 def after(scheme) -> np.ndarray:
     """The state after one step, as one vector, whatever the scheme moves by; of the same scheme with the same numbers it is known."""
-    numbers, _ = split(scheme)
-    name = key(scheme), tuple(np.asarray(number).tobytes() for number in numbers)
+    numbers, _ = partition(scheme)
+    name = program_key(scheme), tuple(np.asarray(number).tobytes() for number in numbers)
     if name not in _KNOWN:
         _KNOWN[name] = _after(scheme)
     return _KNOWN[name]
@@ -95,19 +120,31 @@ def _after(scheme) -> np.ndarray:
 
 def test_every_option_is_looked_at():
     """A new option of a scheme, or a new scheme, belongs into this file."""
-    schemes = {thing for thing in vars(public).values() if inspect.isclass(thing) and issubclass(thing, Scheme | Splitting)} | {Letters}
+    schemes = {thing for thing in vars(_api).values() if inspect.isclass(thing) and issubclass(thing, Scheme | Splitting)} | {WordSplitting}
     options = {
         (scheme, name)
         for scheme in schemes - {bm.Action, bm.DiscreteHamiltonian}
         for name in inspect.signature(scheme).parameters
         if name != "system"
     }
-    assert options == set(PAIRS) | ELSEWHERE
+    assert options == set(PAIRS) | ELSEWHERE | {(bm.Isobaric, name) for name in VOLUME_MOVES}
 
 
 @pytest.mark.parametrize(("scheme", "option"), PAIRS, ids=lambda case: getattr(case, "__name__", case))
 def test_an_option_changes_the_step(scheme, option):
     one, other = (after(PAIRS[scheme, option](value)) for value in VALUES[option])
+    assert np.abs(one - other).max() > 1e-4
+
+
+@pytest.mark.parametrize("option", VOLUME_MOVES)
+def test_an_option_changes_the_box(option):
+    def box(value):
+        options = {"scheme": VOLUME_MOVES["scheme"][0], "pressure": 1.0, "every": 1, "size": 0.25, "limits": (0.5, 9.0)} | {option: value}
+        scheme = bm.Isobaric(**options)
+        start = scheme.start(jnp.linspace(0.0, 1.9, 12).reshape(4, 3), momentum=jnp.zeros((4, 3)))
+        return np.asarray(bm.simulate(scheme, start, step=0.1, steps=40, seed=3, observe={"box": bm.box_lengths}).box.mean)[-1]
+
+    one, other = map(box, VOLUME_MOVES[option])
     assert np.abs(one - other).max() > 1e-4
 
 

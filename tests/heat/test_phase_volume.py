@@ -6,7 +6,7 @@ import pytest
 
 import bismut as bm
 from bismut.findings.structure import volume_factor
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from tests.systems import heavy_top, random_state, separable
 
 H = 0.1
@@ -15,7 +15,7 @@ slow = lambda *case: pytest.param(*case, marks=pytest.mark.slow)
 
 def factor(scheme, seed=3):
     dW = jnp.sqrt(H) * jnp.linspace(-1.0, 1.0, scheme.channels)
-    return float(evaluate(lambda s: volume_factor(scheme, s, H, dW), random_state(scheme.system, seed)))
+    return float(evaluate(lambda s: volume_factor(scheme, s, H, dW, 0.0), random_state(scheme.system, seed)))
 
 
 def test_explicit_friction():

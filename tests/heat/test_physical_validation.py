@@ -12,7 +12,7 @@ import physical_validation as judge
 import pytest
 
 import bismut as bm
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from tests.heat.fluid import INERTIA, KT, MASS, fluid, start_point
 
 UNITS = judge.data.UnitData(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.flows import Variational
+from bismut.flows import VariationalFlow
 from tests.systems import separable
 
 KT = 1.0
@@ -75,7 +75,7 @@ top = bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 2.5])
 def test_an_explicit_step_is_not_taken_back(system, tries):
     """Variational steps are counted in the traced step: one where it is explicit, two where it is not."""
     scheme = bm.Langevin(system, KT, 1.0, bm.Metropolised())
-    assert Variational(bm.Verlet(system)).structure().linear == (tries == 1)
+    assert VariationalFlow(bm.Verlet(system)).structure().linear == (tries == 1)
     state = scheme.start(system.space.origin(), momentum=system.space.zero())
     text = str(jax.make_jaxpr(lambda dW: scheme.advance(state, 0.1, dW, 0.0))(jnp.zeros(scheme.channels)))
     assert text.count("name=variational") == tries

@@ -1,6 +1,6 @@
 """Stochastic potentials beside a bath: the whole noise kick in the middle of the word, and averages right to order 2.
 
-Weak orders are measured by quadrature over the noise (`findings.weak`): there is no chance in it.
+Weak orders are measured by quadrature over the noise (`findings.convergence_study`): there is no chance in it.
 """
 
 import jax
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings.weak import weak_convergence
-from bismut.flows.splitting import Letters
-from bismut.host import evaluate, repeated
+from bismut.findings.convergence_study import weak_convergence
+from bismut.flows.splitting import WordSplitting
+from bismut.programs.evaluation import evaluate, evaluator
 from tests.systems import heavy_top, random_state
 
 STEPS = (0.02, 0.01, 0.005)
@@ -37,10 +37,17 @@ def shaken() -> bm.System:
 
 def measured(scheme) -> float:
     start = scheme.start(jnp.array([0.3, 0.4]), velocity=jnp.array([0.5, -0.2]))
-    return weak_convergence(scheme, start, STEPS).order
+    return weak_convergence(scheme, start, STEPS, 0.0).order
 
 
-WORDS = [(bm.BAOAB, 2), (bm.ABOBA, 2), (bm.OBABO, 2), slow(Letters("AOBOA"), 2), slow(Letters("BAOOAB"), 2), slow(Letters("BAABO"), 1)]
+WORDS = [
+    (bm.BAOAB, 2),
+    (bm.ABOBA, 2),
+    (bm.OBABO, 2),
+    slow(WordSplitting("AOBOA"), 2),
+    slow(WordSplitting("BAOOAB"), 2),
+    slow(WordSplitting("BAABO"), 1),
+]
 
 
 @pytest.mark.parametrize(("splitting", "order"), [*WORDS, slow(bm.GLA(bm.Verlet), 1), slow(bm.GLA(bm.Midpoint), 1)], ids=str)
@@ -70,7 +77,7 @@ def test_weak_orders_of_the_others(make):
 def test_weak_order_on_a_group():
     """BAOAB with friction that depends on the rotation: measured 1.996."""
     scheme = bm.Langevin(heavy_top(), 0.7, lambda R: jnp.stack([R[2] + 0.3, R[0] * R[1, 1]], 1))
-    assert abs(weak_convergence(scheme, random_state(scheme.system, 6), STEPS).order - 2) < 0.05
+    assert abs(weak_convergence(scheme, random_state(scheme.system, 6), STEPS, 0.0).order - 2) < 0.05
 
 
 @pytest.mark.parametrize(
@@ -78,7 +85,7 @@ def test_weak_order_on_a_group():
 )
 def test_where_the_noise_stands(word, whole):
     """In the middle, with the middle letter on both sides; and nowhere if there is none."""
-    letters = Letters(word)
+    letters = WordSplitting(word)
     assert letters.sequence(shaken=True) == whole
     assert letters.sequence(shaken=False) == word
     assert letters.baths(shaken=True) == whole.count("O")
@@ -142,6 +149,6 @@ def test_derivatives_go_through_pieces():
         return new.p @ jnp.array([1.0, 2.0, 3.0]) + new.q[2, 1]
 
     dW = 0.3 * np.random.default_rng(0).normal(size=(3, bm.Langevin(system, 0.5, 1.0).channels))
-    values = repeated(jax.jit(jax.vmap(after, (None, 0))))
+    values = evaluator(jax.jit(jax.vmap(after, (None, 0))))
     slopes = evaluate(jax.jit(jax.vmap(jax.grad(after), (None, 0))), 0.7, dW)
     np.testing.assert_allclose(slopes, (np.asarray(values(0.7 + 1e-5, dW)) - np.asarray(values(0.7 - 1e-5, dW))) / 2e-5, rtol=1e-7)

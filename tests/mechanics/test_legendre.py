@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import pair
 from tests import systems
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.linalg import block_diag
 
-from bismut.host import evaluate
-from bismut.mechanics import newton, small
+from bismut.mechanics import newton, small_linalg
+from bismut.mechanics.kkt import Band, kkt_layout, solve_banded
 from bismut.mechanics.newton import Cells, dense
-from bismut.mechanics.saddle import Band, saddle, solve_banded
+from bismut.programs.evaluation import evaluate
 
 EPS = np.finfo(float).eps
 
@@ -19,12 +19,12 @@ def random(seed: int, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape)
 
 
-@pytest.mark.parametrize("n", range(1, small.UNROLLED + 2))
+@pytest.mark.parametrize("n", range(1, small_linalg.UNROLLED + 2))
 def test_small_systems_are_solved_to_round_off(n):
     """|Ax − b| ≤ 20 ε |A||x|, measured 4; a zero on the diagonal is no trouble."""
     A, b = random(n, n, n), random(n + 10, n)
     A[0, 0] = 0.0 if n > 1 else 1.0
-    x = np.asarray(evaluate(small.solve, A, b))
+    x = np.asarray(evaluate(small_linalg.solve, A, b))
     assert np.abs(A @ x - b).max() <= 20 * EPS * np.abs(A).sum() * np.abs(x).max()
 
 
@@ -34,20 +34,20 @@ def test_eigenvectors_found_in_rounds(n, kind):
     """|Q Λ Qᵀ − S| ≤ 20 n ε |S| and |QᵀQ − 1| ≤ 20 n ε; equal eigenvalues and zeros are no trouble."""
     A = random(n, n, n if kind == "full" else n // 2)
     S = np.eye(n) * 2 if kind == "diagonal" else A @ A.T
-    values, Q = map(np.asarray, evaluate(small.eigen, S))
+    values, Q = map(np.asarray, evaluate(small_linalg.eigen, S))
     assert np.abs(Q @ np.diag(values) @ Q.T - S).max() <= 20 * EPS * np.abs(S).max() * n
     assert np.abs(Q.T @ Q - np.eye(n)).max() <= 20 * EPS * n
     assert np.allclose(np.sort(values), np.linalg.eigvalsh(S), atol=20 * n * EPS * np.abs(S).max(), rtol=0)
 
 
-@pytest.mark.parametrize("n", range(1, small.UNROLLED + 2))
+@pytest.mark.parametrize("n", range(1, small_linalg.UNROLLED + 2))
 def test_factors_and_eigenvectors_of_small_matrices(n):
     A = random(n, n, n)
     S = A @ A.T + np.eye(n)
-    C = np.asarray(evaluate(small.cholesky, S))
+    C = np.asarray(evaluate(small_linalg.cholesky, S))
     assert np.array_equal(C, np.tril(C))
     assert np.abs(C @ C.T - S).max() <= 8 * EPS * np.abs(S).max() * n
-    values, Q = map(np.asarray, evaluate(small.eigen, S))
+    values, Q = map(np.asarray, evaluate(small_linalg.eigen, S))
     assert np.abs(Q @ np.diag(values) @ Q.T - S).max() <= 20 * EPS * np.abs(S).max() * n
     assert np.abs(Q.T @ Q - np.eye(n)).max() <= 20 * EPS * n
 
@@ -85,7 +85,7 @@ def test_blocks_are_those_of_the_matrix():
     y = random(9, cells.dim)
 
     def solved(y):
-        found = newton.blocks(lambda x: whole @ x, cells, float)
+        found = newton.diagonal_blocks(lambda x: whole @ x, cells, float)
         return found, newton.factor_blocks(found, cells)(y)
 
     (ones, threes), x = evaluate(solved, y)
@@ -113,7 +113,7 @@ def test_banded_elimination_is_the_dense_solve(half):
 def test_a_chain_is_banded_and_its_saddle_is_solved():
     """Six points on a line, each bound to the next: five multipliers that couple to their neighbours alone, in whatever order they are given."""
     links = [(2, 3), (0, 1), (4, 5), (1, 2), (3, 4)]
-    layout = saddle(Cells(((6, 1),)), tuple(tuple(link) for link in links))
+    layout = kkt_layout(Cells(((6, 1),)), tuple(tuple(link) for link in links))
     assert layout.band.half == 1
     A, C = np.diag(1 + random(1, 6) ** 2), np.zeros((5, 6))
     for row, (i, j) in enumerate(links):

@@ -12,10 +12,11 @@ import pytest
 import bismut as bm
 from bismut.errors import DomainError
 from bismut.findings import certify
-from bismut.findings.drift import drift
 from bismut.findings.finding import Verdict
+from bismut.findings.order_checks import drift
 from bismut.mechanics import start_on
 from bismut.mechanics.constraint import nearest_point
+from tests.findings.studies import study
 
 T = 5.0
 
@@ -121,7 +122,7 @@ def test_a_certificate_looks_at_the_surface_where_it_is(seconds):
     assert found["constraints"].verdict == Verdict.passed
     assert not {"energy", "energy drift"} & set(found)
     assert not [law for law, finding in found.items() if finding.verdict == Verdict.failed]
-    assert drift(scheme, start.state, step=0.01, seed=0) == []
+    assert drift(study(scheme, start.state, 0.01)) == []
 
 
 def test_the_nearest_point_does_not_depend_on_a_momentum_of_rest():

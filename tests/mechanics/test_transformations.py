@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 
 LINE = bm.Euclidean(1)
 

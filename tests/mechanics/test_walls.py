@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings.chance import judged
-from bismut.findings.drift import drift
+from bismut.findings.order_checks import drift
+from bismut.findings.statistics import holm_verdicts
+from tests.findings.studies import study
 
 
 def ball(floor):
@@ -79,7 +80,7 @@ def test_verify_notices_a_step_in_the_potential():
     stepped = lambda height: bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q + jnp.where(q[0] > 0.5, height, 0.0))
     for height, verdict in ((1000.0, "fail"), (0.0, "pass")):
         scheme = bm.Verlet(stepped(height))
-        findings = judged(drift(scheme, bm.State(jnp.array([0.0]), jnp.array([1.0])), step=0.05, seed=0))
+        findings = holm_verdicts(drift(study(scheme, bm.State(jnp.array([0.0]), jnp.array([1.0])), 0.05)))
         assert {finding.law: finding.verdict for finding in findings}["modified energy"] == verdict, findings
 
 

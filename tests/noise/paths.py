@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.host import repeated
 from bismut.noise import Stream, Wiener, counter
+from bismut.programs.evaluation import evaluator
 
 SEED = 20_240_229
 TRAJECTORIES, STEPS, CHANNELS = 1000, 500, 4  # 2e6 numbers
@@ -35,7 +35,7 @@ def increments(path, trajectories, steps, h=1.0, *, channels=CHANNELS, dtype=jnp
 @cache
 def _in_numpy(channels, dtype, stream):
     one = lambda path, trajectories, step, h: path.increment(trajectories, step, channels, h, dtype, stream)
-    return repeated(jax.vmap(one, (None, None, 0, None)))
+    return evaluator(jax.vmap(one, (None, None, 0, None)))
 
 
 @cache

@@ -12,8 +12,8 @@ import bismut as bm
 from bismut.ensembles.checks import chosen_path
 from bismut.errors import DomainError, ShapeError
 from bismut.findings import convergence, symplectic_defect
-from bismut.host import evaluate
 from bismut.noise import counter
+from bismut.programs.evaluation import evaluate
 
 H, STEPS, MANY = 0.1, 64, 300
 
@@ -157,7 +157,7 @@ def test_fractional_noise_has_its_covariance():
 def test_orders_are_studied_on_any_path():
     """On a smooth path the variational Euler step is of order 1, on a fractional one as well; and the path is the one that was given."""
     study = lambda path: convergence(
-        scheme(), bm.RungeKutta4(scheme().system), start(), time=0.64, levels=(8, 16, 32), finest=128, trajectories=8, path=path
+        scheme(), bm.RungeKutta4(scheme().system), start(), t0=0.0, time=0.64, levels=(8, 16, 32), finest=128, trajectories=8, path=path
     )
     assert study(bm.FractionalBrownian(2, hurst=0.7, steps=128)).order == pytest.approx(1.0, abs=0.2)
     still = study(bm.Recorded(np.zeros((128, 2)))).errors
@@ -169,7 +169,7 @@ def test_the_normals_of_a_bath_are_those_of_the_seed():
     system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q[0] ** 2, noise=lambda q: q)
     made = bm.Langevin(system, temperature=0.5, friction=0.7)
     path = bm.Recorded(np.zeros((20, 1)), seed=4)
-    drawn = np.asarray(path.increment(counter(2), counter(5), made.channels, H, clipped=made.clipped))
+    drawn = np.asarray(path.increment(counter(2), counter(5), made.channels, H, clipped=made.path_channels))
     np.testing.assert_array_equal(drawn[1:], np.asarray(bm.Wiener(4).increment(counter(2), counter(5), made.channels, H))[1:])
     assert drawn[0] == 0
 

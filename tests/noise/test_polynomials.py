@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import mpmath as mp
 import numpy as np
 
-from bismut.noise.gaussian import cos_sin_turn, log_unit, two_normals
+from bismut.noise.generator import cos_sin_turn, log_unit, two_normals
 
 TOLERANCE = 2e-15
 SOURCE = np.random.default_rng(5)

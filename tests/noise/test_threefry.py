@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from bismut.noise.threefry import threefry
+from bismut.noise.generator import threefry
 
 KNOWN = {
     "zeros": ("00000000 00000000 00000000 00000000", "00000000 00000000 00000000 00000000", "9c6ca96a e17eae66 fc10ecd4 5256a7d8"),

@@ -6,8 +6,9 @@ import pytest
 
 import bismut as bm
 from bismut.errors import BismutError
-from bismut.findings.orbit import orbit_temperature
-from bismut.host import evaluate
+from bismut.findings.orbit_temperature import orbit_temperature
+from bismut.programs.evaluation import evaluate
+from tests.findings.studies import study
 
 INERTIA, KT, THETA = np.array([1.0, 2.0, 3.3]), 0.25, 0.4
 
@@ -55,7 +56,7 @@ def test_verify_measures_the_temperature_on_the_orbit():
     """⟨Σ{H, H_i}²⟩ = kT⟨Σ{{H, H_i}, H_i}⟩, and another kT is found to be wrong; tolerance 5 %, at an alarm of 1e−3."""
     scheme = bm.HamiltonianMidpoint(body())
     start = scheme.start(momentum=jnp.array([0.0, 0.3, 1.2]))
-    held, wrong = (orbit_temperature(scheme, start, step=0.02, seed=1, budget=1.0, tolerance=0.05, temperature=kT)[0] for kT in (None, 1.3 * KT))
+    held, wrong = (orbit_temperature(study(scheme, start, 0.02, 1, budget=1.0, tolerance=0.05, temperature=kT)) for kT in (None, 1.3 * KT))
     assert abs(held.measured - 1) < 0.05 + 4 * held.error
     assert wrong.alarm < 1e-3
 

@@ -10,13 +10,13 @@ import pytest
 import bismut as bm
 from bismut.errors import BismutError, ShapeError
 from bismut.findings import convergence
-from bismut.findings.poisson import poisson_defect
+from bismut.findings.structure import poisson_defect
 from bismut.flows import flow
 from bismut.gallery.heavy_top_reduced import heavy_top_reduced
-from bismut.gallery.heavy_top_reduced import whole as whole_top
+from bismut.gallery.heavy_top_reduced import unreduced as whole_top
 from bismut.gallery.rigid_body_reduced import rigid_body_reduced
-from bismut.gallery.rigid_body_reduced import whole as whole_body
-from bismut.host import evaluate
+from bismut.gallery.rigid_body_reduced import unreduced as whole_body
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import poisson_tensor
 
 INERTIA = jnp.array([1.0, 2.0, 3.3])
@@ -73,9 +73,9 @@ def test_steps_are_poisson_maps_under_strong_noise(name):
     system, h = SYSTEMS[name](), 0.05
     dW = 3 * np.sqrt(h) * jnp.array([1.0, -1.0, 1.0])[: system.channels]
     state = random_state(system, 3)
-    defect, _ = evaluate(lambda z: poisson_defect(bm.HamiltonianMidpoint(system), z, h, dW), state)
+    defect, _ = evaluate(lambda z: poisson_defect(bm.HamiltonianMidpoint(system), z, h, dW, 0.0), state)
     assert float(defect) < 1e-11
-    rough, _ = evaluate(lambda z: poisson_defect(bm.RungeKutta4(system), z, 0.3, dW), state)
+    rough, _ = evaluate(lambda z: poisson_defect(bm.RungeKutta4(system), z, 0.3, dW, 0.0), state)
     assert float(rough) > 1e-9
 
 
@@ -154,7 +154,7 @@ def test_energy_stays_where_every_noise_commutes_with_it():
 
 def test_the_spherical_midpoint_is_a_poisson_map():
     scheme = bm.SphericalMidpoint(crooked())
-    defect, _ = evaluate(lambda z: poisson_defect(scheme, z, 0.1, jnp.array([0.5, -0.7])), random_state(crooked(), 3))
+    defect, _ = evaluate(lambda z: poisson_defect(scheme, z, 0.1, jnp.array([0.5, -0.7]), 0.0), random_state(crooked(), 3))
     assert float(defect) < 1e-12
     with pytest.raises(BismutError, match="SphericalMidpoint steps"):
         bm.SphericalMidpoint(vehicle())
@@ -178,17 +178,17 @@ def test_the_strong_order_follows_the_measured_commutator(noises):
     both = (lambda mu: 0.7 * mu[:2]) if noises == "not" else (lambda mu: jnp.array([0.6 * mu[2] ** 2, 0.7 * mu[2] + 0.1 * mu @ mu]))
     system = bm.LiePoisson(bm.SO3(), lambda mu: 0.5 * mu @ (mu / INERTIA), noise=both)
     scheme = bm.HamiltonianMidpoint(system)
-    assert scheme.promised.strong_order == (0.5 if noises == "not" else 1.0)
+    assert scheme.effective_claims.strong_order == (0.5 if noises == "not" else 1.0)
     start = scheme.start(momentum=jnp.array([0.3, 1.0, -0.5]))
-    found = convergence(scheme, bm.RungeKutta4(system), start, time=0.32, levels=(8, 16, 32), finest=1024, trajectories=128, seed=3)
-    assert found.order == pytest.approx(scheme.promised.strong_order, abs=0.2)
+    found = convergence(scheme, bm.RungeKutta4(system), start, t0=0.0, time=0.32, levels=(8, 16, 32), finest=1024, trajectories=128, seed=3)
+    assert found.order == pytest.approx(scheme.effective_claims.strong_order, abs=0.2)
 
 
 def test_the_order_without_noise_and_the_right_limit():
     system = heavy_top_reduced(turning=0.0)
     scheme = bm.HamiltonianMidpoint(system)
     start = scheme.start(jnp.array([0.6, 0.0, 0.8]), momentum=jnp.array([0.2, -0.3, 1.5]))
-    found = convergence(scheme, bm.RungeKutta4(system), start, time=0.64, levels=(8, 16, 32), finest=512, noise=0.0)
+    found = convergence(scheme, bm.RungeKutta4(system), start, t0=0.0, time=0.64, levels=(8, 16, 32), finest=512, noise=0.0)
     assert found.order == pytest.approx(2.0, abs=0.1)
     assert found.errors[-1] < 1.1 * found.own[-1] / 3  # the error that its own differences foretell
 

@@ -8,7 +8,7 @@ import pytest
 
 import bismut as bm
 from bismut.errors import BismutError
-from bismut.sharing.importing import read_frame
+from bismut.sharing.import_state import read_frame
 from tests.sharing.systems import SYSTEMS, trajectory
 
 HEAD = 'Lattice="4 0 0 0 5 0 0 0 6" pbc="T T F" Properties=species:S:1:pos:R:3:orientation:R:4 Time=0.5'

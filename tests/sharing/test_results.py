@@ -12,7 +12,7 @@ import xarray
 import bismut as bm
 from bismut.errors import BismutError
 from bismut.sharing import formats
-from bismut.sharing.source import frames, shared
+from bismut.sharing.source import export_source, frames
 from tests.sharing.systems import SYSTEMS, trajectory
 
 
@@ -60,7 +60,7 @@ def test_a_continued_run_counts_its_steps_from_the_first_start(name, tmp_path):
     second = bm.simulate(scheme, continue_from=first, steps=10, store=tmp_path / "run", **more)
     one = bm.simulate(scheme, start, step=0.1, steps=30, t0=3.0, burn_in=5, **more)
     for what in (second, tmp_path / "run"):
-        (after,), (whole,) = (list(frames(shared(of).only([name], {})).values()) for of in (what, one))
+        (after,), (whole,) = (list(frames(export_source(of).only([name], {})).values()) for of in (what, one))
         count = len(after.steps)
         assert after.steps.tolist() == whole.steps[-count:].tolist() == ([25, 30, 35] if name == "kept" else [35])
         np.testing.assert_allclose(after.times, whole.times[-count:], atol=1e-12)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from bismut.host import repeated
+from bismut.programs.evaluation import evaluator
 from bismut.spaces import SE2, SE3, SO2, SO3, Circle, Euclidean, Torus, scale
 
 RETRACTIONS = ("cayley", "exp")
@@ -45,7 +45,7 @@ def _drawn(test):
 
 def batched(function):
     """function over a leading axis, traced once and carried out in NumPy: the laws are about formulas, and need no compiler."""
-    return repeated(jax.vmap(function))
+    return evaluator(jax.vmap(function))
 
 
 GROUP_VERBS = ("multiply", "inverse", "Ad", "Ad_star", "bracket", "ad_star", "project", "random", "flatten", "unflatten")

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import pair
 
 from .catalogue import BATCH, SPACES, assert_close, directions, law, on, paired, velocities

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import SE2, SE3
 
 from .catalogue import BATCH, assert_close, directions, largest, matrix_law, on, points, velocities

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from bismut.errors import DomainError
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import SO3
 
 from .catalogue import BATCH, EPS, assert_close, on, paired

@@ -9,8 +9,9 @@ import google_crc32c
 import numpy as np
 
 from bismut.store import manifest as lines
-from bismut.store.files import seal_of
-from bismut.store.packing import pack, unpack
+from bismut.store.files import checksum_of
+from bismut.store.zarr_reader import unpack
+from bismut.store.zarr_writer import pack
 
 DEEP = json.loads("[" * 200 + "]" * 200)
 VALUES = (None, [], {}, "", "\x1b[31mred\x07", 10**30, -1, 0, 1.5, True, "NaN", DEEP, "A" * 5000, "\ud800", [1, 2, 3], {"a": 1}, 10**11, 2**62)
@@ -34,7 +35,7 @@ def sign(folder: Path, entries: list) -> None:
     check, text = b"", b""
     for entry in entries:
         body = json.dumps(entry).encode()
-        check = lines._checked(check, body)
+        check = lines._chained(check, body)
         text += lines._line(check, body) + b"\n"
     (folder / lines.MANIFEST).write_bytes(text)
 
@@ -42,7 +43,7 @@ def sign(folder: Path, entries: list) -> None:
 def replace(folder: Path, entries: list, place: str, key: str, data: bytes) -> None:
     """Another file, and its seal where it was committed last."""
     entry = next(entry for entry in reversed(entries) if place in entry.get("places", {}))
-    entry["places"][place][key] = seal_of(data)
+    entry["places"][place][key] = checksum_of(data)
     if place in entry.get("texts", {}):
         entry["texts"][place] = data.decode("utf-8", "replace")
     (folder / place / key if key else folder / place).write_bytes(data)

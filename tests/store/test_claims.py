@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from bismut.errors import StoreError, WriteError
-from bismut.store import claim, claim_numbered, open_run
+from bismut.store import claim, open_run
 from tests.store import writers
 
 
@@ -92,7 +92,7 @@ def test_who_leaves_without_a_commit_leaves_nothing(tmp_path):
     assert open_run(tmp_path / "old").state == "complete"
 
 
-@pytest.mark.parametrize("where", ["Lock", "Manifest.create", "Run.keep"])
+@pytest.mark.parametrize("where", ["Lock", "Manifest.create", "RunWriter.commit_documents"])
 def test_ctrl_c_during_a_claim_leaves_nothing(tmp_path, monkeypatch, where):
     name, _, method = where.partition(".")
     claims = sys.modules[claim.__module__]
@@ -140,7 +140,7 @@ def test_a_read_only_disk_is_refused_at_once(mounted):
     with pytest.raises(WriteError, match="Read-only"):
         claim(folder / "a")
     with pytest.raises(WriteError, match="Read-only"):
-        claim_numbered(folder / "b" / "c")
+        claim(folder / "b" / "c", numbered=True)
 
 
 def test_an_interrupt_while_waiting_closes_the_lock_once(tmp_path, monkeypatch):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.ensembles import request, working
+from bismut.documents import plain_json
+from bismut.ensembles import block_job, request
 from bismut.errors import ProcessError, StoreError
-from bismut.sameness import package_hash
-from bismut.sameness.package import hash_of
-from bismut.store import claim, identity, open_run, origin_of
-from bismut.store.manifest import plain_json
+from bismut.function_hash import package_hash
+from bismut.function_hash.fingerprint import hash_of
+from bismut.store import claim, open_run, provenance, read_provenance
 
 SCHEME = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q, noise=lambda q: 0.3 * q))
 START = SCHEME.start(np.ones(1), velocity=np.zeros(1))
@@ -36,24 +36,43 @@ def test_a_run_of_other_code_is_refused_by_name_and_continued_if_forced(tmp_path
     """Resumed, extended and read again; what was overridden is written down."""
     path = tmp_path / "a"
     bm.simulate(SCHEME, START, **RUN, store=path)
-    monkeypatch.setattr(identity, "package_hash", lambda: "0123456789abcdef")
+    monkeypatch.setattr(provenance, "package_hash", lambda: "0123456789abcdef")
     words = f"the code of bismut has the hash {package_hash()} there, 0123456789abcdef here"
     with pytest.raises(StoreError, match=rf"{words}\nTo continue anyway.*--force"):
         bm.simulate(SCHEME, START, **RUN, store=path)
     with pytest.raises(StoreError, match=words):
         bm.simulate(SCHEME, START, **RUN | {"steps": 6}, store=path, extend=True)
     bm.simulate(SCHEME, START, **RUN | {"steps": 6}, store=path, extend=True, force=True)
-    assert origin_of(open_run(path))["taken_up"][-1]["overridden"] == [words]
+    assert read_provenance(open_run(path))["taken_up"][-1]["overridden"] == [words]
+
+
+def test_other_code_is_said_once_whatever_else_it_changes(tmp_path, monkeypatch):
+    """Fingerprints of functions follow the code that made them: one sentence for all of them, and one for each difference of another kind."""
+    path = tmp_path / "a"
+    bm.simulate(SCHEME, START, **RUN, store=path)
+    monkeypatch.setattr(provenance, "package_hash", lambda: "0123456789abcdef")
+    other = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), noise=lambda q: 0.3 * q))
+    start = other.start(np.ones(1), velocity=np.zeros(1))
+    with pytest.raises(StoreError) as refused:
+        bm.simulate(other, start, **RUN | {"observe": {"energy": bm.kinetic_energy}, "seed": 1}, store=path)
+    lines = str(refused.value).splitlines()
+    assert len(lines) == 3
+    assert lines[1].strip().startswith("the code of bismut has the hash")
+    assert lines[1].endswith("so that it cannot be said whether scheme, observe.energy are the same")
+    assert "--force" in lines[2]
+    with pytest.raises(StoreError) as refused:
+        bm.simulate(other, start, **RUN | {"step": 0.2}, store=path)
+    assert [line.strip() for line in str(refused.value).splitlines() if "step" in line] == ["step is 0.1 there, 0.2 here"]
 
 
 def test_a_run_that_does_not_record_its_code_loads_and_says_what_to_do_when_resumed(tmp_path):
     """Runs of earlier versions."""
     path = tmp_path / "a"
     bm.simulate(SCHEME, START, **RUN, store=path)
-    made = origin_of(open_run(path))
-    del made["identity"][identity.CODE]
+    made = read_provenance(open_run(path))
+    del made["identity"][provenance.CODE]
     with claim(path, resume=True) as run:
-        run.keep({"provenance.json": plain_json(made)}, state="complete")
+        run.commit_documents({"provenance.json": plain_json(made)}, state="complete")
     assert bm.load(path)["energy"]["mean"].shape == (5,)
     with pytest.raises(StoreError, match=r"code of bismut is not recorded there, because an earlier version wrote the run\n.*force=True"):
         bm.simulate(SCHEME, START, **RUN, store=path)
@@ -63,7 +82,7 @@ def test_a_run_that_does_not_record_its_code_loads_and_says_what_to_do_when_resu
 def test_a_worker_with_other_code_of_the_same_version_is_refused(monkeypatch):
     asked = request(SCHEME, START, **RUN)
     with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(working, "package_hash", lambda: "0123456789abcdef")
-        make, given = working.Work(asked, keeps=False, ends=False).__reduce__()
+        elsewhere.setattr(block_job, "package_hash", lambda: "0123456789abcdef")
+        make, given = block_job.BlockJob(asked, keeps=False, ends=False).__reduce__()
     with pytest.raises(ProcessError, match=rf"code of bismut {package_hash()} instead of 0123456789abcdef"):
         make(*given)

@@ -10,7 +10,7 @@ import zarr
 
 import bismut as bm
 from bismut.errors import StoreError
-from bismut.store import Group, Labelled, claim, open_run, read_run, repair, verify_data
+from bismut.store import LabelledArray, ZarrGroup, claim, open_run, read_run, repair, verify_data
 from tests.store import writers
 
 
@@ -25,19 +25,21 @@ def run(tmp_path):
     return tmp_path / "a"
 
 
-def everything() -> Group:
+def everything() -> ZarrGroup:
     time = np.linspace(0.0, 1.0, 5)
     numbers = {
-        "mean": Labelled(("time", "axis"), np.arange(10.0).reshape(5, 2)),
-        "count": Labelled(("time",), np.arange(5)),
-        "seen": Labelled(("time",), time > 0.5),
-        "mode": Labelled(("time",), time.astype(np.complex64)),
-        "who": Labelled(("time",), np.array(["a", "β", "", "long word", "e"])),
-        "one": Labelled((), np.float32(2.5)),
-        "none": Labelled(("nothing",), np.zeros(0)),
-        "time": Labelled(("time",), time),
+        "mean": LabelledArray(("time", "axis"), np.arange(10.0).reshape(5, 2)),
+        "count": LabelledArray(("time",), np.arange(5)),
+        "seen": LabelledArray(("time",), time > 0.5),
+        "mode": LabelledArray(("time",), time.astype(np.complex64)),
+        "who": LabelledArray(("time",), np.array(["a", "β", "", "long word", "e"])),
+        "one": LabelledArray((), np.float32(2.5)),
+        "none": LabelledArray(("nothing",), np.zeros(0)),
+        "time": LabelledArray(("time",), time),
     }
-    return Group({"zeta": Group(numbers, {"words": "of all kinds"}), "alpha": Group({"mean": Labelled(("time",), time)})}, {"outcome": "fine"})
+    return ZarrGroup(
+        {"zeta": ZarrGroup(numbers, {"words": "of all kinds"}), "alpha": ZarrGroup({"mean": LabelledArray(("time",), time)})}, {"outcome": "fine"}
+    )
 
 
 def everything_read(path) -> None:
@@ -144,7 +146,7 @@ def test_order_is_kept(run):
     with claim(run.with_name("b")) as writing:
         for block in (3, 0, 2, 1, 10):
             writing.commit(1, block, {name: np.zeros(1) for name in many})
-        writing.finish(results=Group({name: Group({kind: np.zeros(1) for kind in many}) for name in many}))
+        writing.finish(results=ZarrGroup({name: ZarrGroup({kind: np.zeros(1) for kind in many}) for name in many}))
     assert list(bm.load(run.with_name("b")).children) == many
     assert list(bm.load(run.with_name("b"))[many[0]].data_vars) == many
     assert list(open_run(run.with_name("b")).block(1, 10)) == many
@@ -161,7 +163,7 @@ def test_a_torn_manifest_is_what_it_was_before_its_last_line(run):
         stored = open_run(run)
         assert stored.state == "interrupted"
         assert len(stored.blocks) == 2
-        assert "statistics" not in stored.parts
+        assert "statistics" not in stored.committed
         assert "half a line" in str(verify_data(run))
         with pytest.raises(StoreError, match="holds no statistics yet: interrupted"):
             bm.load(run)
@@ -188,10 +190,10 @@ def test_an_altered_manifest_is_trusted_as_far_as_it_goes(run):
 
 def test_large_arrays_are_cut_and_read_in_parts(tmp_path, monkeypatch):
     """Chunks that do not divide the axes, and every kind of slice: lazily the same numbers, and only the chunks that are needed."""
-    monkeypatch.setattr("bismut.store.arrays.CHUNK", 8 * 6)
+    monkeypatch.setattr("bismut.store.zarr_writer.CHUNK", 8 * 6)
     values = np.arange(7 * 4 * 3).reshape(7, 4, 3) * 1.5
     with claim(tmp_path / "a") as run:
-        run.finish(results=Group({"a": Group({"x": Labelled(("i", "j", "k"), values), "line": np.arange(50.0)})}))
+        run.finish(results=ZarrGroup({"a": ZarrGroup({"x": LabelledArray(("i", "j", "k"), values), "line": np.arange(50.0)})}))
     assert len(list((tmp_path / "a").rglob("x/c/*/*/*"))) == 14
     for part in (np.s_[2], np.s_[1:6:2, ::-1], np.s_[:, 3, 1], np.s_[5:2], np.s_[[6, 0, 3]], np.s_[-1, :, [0, 2]], np.s_[..., 2]):
         lazy = bm.load(tmp_path / "a")["a"]["x"]

@@ -15,12 +15,12 @@ import bismut as bm
 from bismut.cli.main import app
 from bismut.documents import DEPTH, check, table
 from bismut.ensembles import request
-from bismut.ensembles.expected import Expected
-from bismut.ensembles.kept import block_result
+from bismut.ensembles.block_codec import Expected, block_result
 from bismut.errors import BismutError, StoreError
+from bismut.formatting import printable
 from bismut.store import open_run, verify_data
-from bismut.store.packing import pack, unpack
-from bismut.wording import printable
+from bismut.store.zarr_reader import unpack
+from bismut.store.zarr_writer import pack
 from tests.store import forging, writers
 
 SCHEME = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q, noise=lambda q: 0.3 * q))

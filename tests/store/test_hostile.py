@@ -12,9 +12,9 @@ import pytest
 import bismut as bm
 from bismut.errors import StoreError
 from bismut.store import claim, open_run, verify_data
-from bismut.store.arrays import encode
-from bismut.store.files import seal_of
+from bismut.store.files import checksum_of
 from bismut.store.manifest import Manifest
+from bismut.store.zarr_writer import encode
 from tests.store import writers
 
 
@@ -36,7 +36,7 @@ def forged(folder, files: dict[str, bytes], places=None):
     for key, data in files.items():
         (folder / "statistics" / key).parent.mkdir(parents=True, exist_ok=True)
         (folder / "statistics" / key).write_bytes(data)
-    seals = {"statistics": {key: seal_of(data) for key, data in files.items()}} if places is None else places
+    seals = {"statistics": {key: checksum_of(data) for key, data in files.items()}} if places is None else places
     manifest.append({"what": "results", "state": "complete", "places": seals})
     return folder
 
@@ -126,7 +126,7 @@ def test_what_is_no_metadata_is_refused(tmp_path, text):
 @pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../secret", "a//b", "./a", "a\\..\\secret", "c:secret", "a\0b", ""])
 def test_paths_that_leave_the_folder_are_refused(tmp_path, name):
     (tmp_path / "secret").write_text("secret")
-    seal = seal_of(b"secret")
+    seal = checksum_of(b"secret")
     for number, places in enumerate(({name: {"": seal}}, {"statistics": {name or ".": seal}})):
         folder = forged(tmp_path / f"{number}", {}, places)
         with pytest.raises(StoreError, match="not a path within the folder"):
@@ -157,8 +157,8 @@ def test_a_manifest_with_other_things_in_it_is_refused(tmp_path):
         (
             {"places": []},
             {"places": {"a": {"": "?"}}},
-            {"places": {"blocks/0-1.zip": {"": seal_of(b"")}}, "variant": 0, "block": 2},
-            {"places": {"blocks/0-1.zip": {"": seal_of(b"")}}, "variant": "0", "block": 1},
+            {"places": {"blocks/0-1.zip": {"": checksum_of(b"")}}, "variant": 0, "block": 2},
+            {"places": {"blocks/0-1.zip": {"": checksum_of(b"")}}, "variant": "0", "block": 1},
             {"state": "won"},
             {"asked": []},
         )
@@ -185,7 +185,7 @@ def test_a_packed_block_is_not_unpacked_beyond_its_size(tmp_path):
         file = tmp_path / "a" / "blocks" / "0-1.zip"
         file.write_bytes((tmp_path / "zip").read_bytes())
         run._manifest.append(
-            {"what": "blocks", "variant": 0, "block": 1, "record": {}, "places": {"blocks/0-1.zip": {"": seal_of(file.read_bytes())}}}
+            {"what": "blocks", "variant": 0, "block": 1, "record": {}, "places": {"blocks/0-1.zip": {"": checksum_of(file.read_bytes())}}}
         )
     with pytest.raises(StoreError, match="compressed"):
         open_run(tmp_path / "a").block(0, 1)

@@ -48,7 +48,7 @@ def test_a_new_result_is_there_whole_or_not_at_all(tmp_path):
     at = 1
     while died(writers.dying, at, writers.saved, tmp_path / f"{at}", 5.0, False):
         path = tmp_path / f"{at}"
-        if (path / "manifest.jsonl").exists() and "statistics" in open_run(path).parts:
+        if (path / "manifest.jsonl").exists() and "statistics" in open_run(path).committed:
             assert (bm.load(path)["alpha"]["mean"] == 5.0).all()
         else:
             claim(path).close()

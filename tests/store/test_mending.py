@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bismut.store import claim, open_run, origin_of, source_hash, verify_data
+from bismut.store import claim, open_run, read_provenance, source_hash, verify_data
 from tests.store.test_survival import MODEL, RUN, bismut, damaged, same
 
 SHORT = (*RUN[:2], "--steps", "39", *RUN[4:])
@@ -39,8 +39,8 @@ def test_a_model_that_was_forced_is_the_model_from_then_on(tmp_path):
     again = ("--model", f"{model}:system")
     bismut("extend", folder, "--steps", "20", *again, "--force")
     assert (folder / "model.txt").read_text() == second
-    assert origin_of(open_run(folder))["model"]["sha256"] == source_hash(second)
-    assert origin_of(open_run(folder))["model"]["place"] == f"{model}:system"
+    assert read_provenance(open_run(folder))["model"]["sha256"] == source_hash(second)
+    assert read_provenance(open_run(folder))["model"]["place"] == f"{model}:system"
     damaged(folder, "flipped block")
     mended = bismut("repair", folder, *again).stdout
     assert "1 block computed again" in mended
@@ -48,7 +48,7 @@ def test_a_model_that_was_forced_is_the_model_from_then_on(tmp_path):
     damaged(folder, "flipped block")
     assert "not what they were" not in bismut("repair", folder, *again).stdout  # the second program gives what the second program gave
     with claim(folder, resume=True) as run:
-        run.keep({}, state="interrupted")
+        run.commit_documents({}, state="interrupted")
     assert "60 steps" in bismut("resume", folder, *again).stdout
     model.write_text(MODEL)
     assert "its text has changed" in bismut("extend", folder, "--steps", "1", *again, code=2).stderr
@@ -76,9 +76,35 @@ def test_an_extended_run_whose_manifest_is_damaged_stays_extended(tmp_path, exte
     assert "it is restored as the longer run" in told
     assert "not what they were" not in told
     assert open_run(folder).asked == {"trajectories": 24, "steps": 60}
-    assert "certificate.json" in open_run(folder).parts
+    assert "certificate.json" in open_run(folder).committed
     same(folder, extended)
     bismut("extend", folder, "--trajectories", "8")
+
+
+FALLING = """
+import jax.numpy as jnp
+import bismut as bm
+
+system = bm.mechanical(bm.Euclidean(1), potential=lambda q: -0.3 * jnp.sum(q**4), noise=lambda q: 0.5 * q)
+
+
+def start(scheme):
+    return scheme.start(jnp.full(1, 0.5), velocity=jnp.zeros(1))
+"""
+
+
+def test_a_complete_run_without_its_last_two_lines_is_what_it_was(tmp_path):
+    """Some of its trajectories fail, at different steps; block by block and byte by byte."""
+    model, folder = tmp_path / "falling.py", tmp_path / "a"
+    model.write_text(FALLING)
+    asked = ("--step", "0.1", "--steps", "60", "--trajectories", "24", "--block", "8", "--seed", "4", "--observe", "q")
+    assert "of 24 trajectories failed" in bismut("run", f"{model}:system", *asked, "--out", folder, code=1).output
+    before, manifest = copied(folder, tmp_path / "before"), folder / "manifest.jsonl"
+    manifest.write_text("".join(manifest.read_text().splitlines(keepends=True)[:-2]))
+    assert not verify_data(folder).ok
+    bismut("repair", folder)
+    bismut("resume", folder, "--model", f"{model}:system", code=1)  # as the run itself ended: trajectories failed
+    same(folder, before)
 
 
 @pytest.mark.parametrize("file", ["run.toml", "provenance.json"])
@@ -116,7 +142,7 @@ def test_info_says_what_to_do(tmp_path, extended):
         told = bismut("info", folder).stdout
         assert f"It is being written by process {os.getpid()} on " in told
         assert "resume" not in told
-        run.keep({}, state="interrupted")
+        run.commit_documents({}, state="interrupted")
     assert f"`bismut resume {folder}` goes on." in bismut("info", folder).stdout
     damaged(folder, "flipped block")
     told = bismut("info", folder).stdout

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import bismut as bm
 from bismut.cli.main import app
-from bismut.ensembles import perform
+from bismut.ensembles import run_request
 from bismut.store import claim, open_run, read_run
 from tests.commands import Command, often
 
@@ -77,7 +77,7 @@ def test_a_disk_that_fills_up_while_computing(mounted, tmp_path, monkeypatch):
     """The numbers are printed, the result is elsewhere and whole, and what was said says where."""
     disk = mounted("size=2m")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("bismut.store.keeping.perform", lambda *given, **more: (fill(disk), perform(*given, **more))[1])
+    monkeypatch.setattr("bismut.store.run_stored.run_request", lambda *given, **more: (fill(disk), run_request(*given, **more))[1])
     found = CliRunner().invoke(app, [*FULL, str(disk / "a")])
     assert found.exit_code == 1
     assert "No space left on device" in found.stderr
@@ -90,7 +90,7 @@ def test_a_disk_that_fills_up_while_computing(mounted, tmp_path, monkeypatch):
 
 
 def test_a_disk_that_is_too_small_is_refused_before_computing(mounted, monkeypatch):
-    monkeypatch.setattr("bismut.store.keeping.perform", lambda *given, **more: pytest.fail("it was computed"))
+    monkeypatch.setattr("bismut.store.run_stored.run_request", lambda *given, **more: pytest.fail("it was computed"))
     disk = mounted("size=2m")
     found = CliRunner().invoke(app, [*FULL, str(disk / "a"), "--trajectories", "200000"])
     assert found.exit_code == 1
@@ -102,7 +102,7 @@ def test_numbers_are_printed_where_no_place_takes_them(mounted, monkeypatch):
     disk = mounted("size=2m")
     for name in ("tempfile.gettempdir", "pathlib.Path.cwd", "pathlib.Path.home"):
         monkeypatch.setattr(name, lambda: str(disk))
-    monkeypatch.setattr("bismut.store.keeping.perform", lambda *given, **more: (fill(disk), perform(*given, **more))[1])
+    monkeypatch.setattr("bismut.store.run_stored.run_request", lambda *given, **more: (fill(disk), run_request(*given, **more))[1])
     found = CliRunner().invoke(app, [*FULL, str(disk / "a")])
     assert found.exit_code == 1
     assert "energy: " in found.stdout

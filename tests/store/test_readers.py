@@ -9,9 +9,9 @@ import pytest
 
 import bismut as bm
 from bismut.errors import ChangedError, StoreError
-from bismut.store import claim, open_run, origin_of, read_run, verify_data
+from bismut.store import claim, open_run, read_provenance, read_run, verify_data
 from bismut.store.manifest import MANIFEST
-from bismut.store.reading import aside, steadily
+from bismut.store.run_reader import read_stable, sibling
 from tests.store import writers
 from tests.store.test_kills import died
 
@@ -19,7 +19,7 @@ from tests.store.test_kills import died
 def extended(path, number: float) -> None:
     """A run gone on with: documents and results of other sizes, at the same places."""
     with claim(path, resume=True) as run:
-        run.keep({"provenance.json": json.dumps({"number": number, "more": "x" * int(10 * number)})}, state="running")
+        run.commit_documents({"provenance.json": json.dumps({"number": number, "more": "x" * int(10 * number)})}, state="running")
         run.checkpoint(0, 0, writers.arrays(int(number), 20 + int(number)), {})
         run.commit(0, 0, writers.arrays(int(number), 20 + int(number)), {})
         run.finish(results=writers.results(number, 30 + int(number)))
@@ -44,7 +44,7 @@ def test_readers_see_the_old_or_the_new(tmp_path, act):
     try:
         assert hears.poll(30)
         while time.monotonic() < end or len(seen) < 3:
-            tree = bm.load(path) if "statistics" in open_run(path).parts else None
+            tree = bm.load(path) if "statistics" in open_run(path).committed else None
             if tree is not None:
                 try:
                     values = np.unique(np.concatenate([tree[name]["mean"].values for name in ("zeta", "alpha")]))
@@ -53,12 +53,12 @@ def test_readers_see_the_old_or_the_new(tmp_path, act):
                 else:
                     assert len(values) == 1
                     seen.add(values[0])
-            if "statistics" in open_run(path).parts:
+            if "statistics" in open_run(path).committed:
                 found = read_run(path).statistics
                 assert (found["zeta"]["mean"].values == found.attrs["number"]).all()
                 assert (found["alpha"]["mean"].values == found.attrs["number"]).all()
             assert verify_data(path).ok
-            assert isinstance(steadily(path, origin_of), dict)
+            assert isinstance(read_stable(path, read_provenance), dict)
         while hears.poll():
             hears.recv()
             writes += 1
@@ -81,7 +81,7 @@ def test_what_a_killed_process_left_goes_with_the_next_reader(tmp_path, act):
         assert not (path / "lock").exists()
         assert not [entry.name for entry in path.rglob("*") if re.search(r"\.(\d+|old)$", entry.name)]
         if open_run(path).state == "complete":
-            assert not aside(path, "old").exists()
+            assert not sibling(path, "old").exists()
         at += 3
     assert left > 10
     bm.load(path)

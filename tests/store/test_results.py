@@ -54,7 +54,7 @@ def test_large_parameters_are_told_by_their_hash(tmp_path):
     tabulated = lambda q, parameters: parameters["k"][1] * parameters["table"][-1] * q @ q
     scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=tabulated, parameters={"table": table, "k": np.array([1.0, 2.0])}))
     result = bm.simulate(scheme, scheme.start(jnp.ones(1), velocity=jnp.ones(1)), step=0.1, steps=2, trajectories=1)
-    made = read_run(bm.save(result, tmp_path / "a")).made["run"]["parameters"]
+    made = read_run(bm.save(result, tmp_path / "a")).full_provenance["run"]["parameters"]
     assert made["table"] == {"shape": [1_100_000], "dtype": "float64", "sha256": hashlib.sha256(table.tobytes()).hexdigest()}
     assert made["k"] == [1.0, 2.0]
 

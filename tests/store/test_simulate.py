@@ -7,7 +7,7 @@ import pytest
 import bismut as bm
 from bismut.errors import DomainError, StoreError, WriteError
 from bismut.gallery import entry
-from bismut.store import Run, open_run, origin_of, verify_data
+from bismut.store import RunWriter, open_run, read_provenance, verify_data
 from bismut.store.files import folder_of
 
 
@@ -29,7 +29,7 @@ def same(a, b):
 
 def test_a_call_that_fails_goes_on_when_it_is_made_again(tmp_path, monkeypatch, capsys):
     path, alone = tmp_path / "a", simulate(None)
-    real = Run.commit
+    real = RunWriter.commit
 
     def failing(self, variant, block, *rest):
         if block == 1:
@@ -37,7 +37,7 @@ def test_a_call_that_fails_goes_on_when_it_is_made_again(tmp_path, monkeypatch, 
         real(self, variant, block, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Run, "commit", failing)
+        patched.setattr(RunWriter, "commit", failing)
         with pytest.raises(RuntimeError, match="something else"):
             simulate(path, executor=bm.Threads(1))
     assert open_run(path).state == "failed"
@@ -46,7 +46,7 @@ def test_a_call_that_fails_goes_on_when_it_is_made_again(tmp_path, monkeypatch, 
     assert open_run(path).state == "complete"
     assert verify_data(path).ok
     with monkeypatch.context() as patched:
-        patched.setattr("bismut.ensembles.working.run_block", lambda *_: pytest.fail("it was computed"))
+        patched.setattr("bismut.ensembles.block_job.run_block", lambda *_: pytest.fail("it was computed"))
         capsys.readouterr()
         same(simulate(path), alone)
     assert "is complete; nothing is computed" in capsys.readouterr().err
@@ -58,7 +58,7 @@ def test_a_complete_run_is_read_and_not_renewed_by_force(tmp_path, monkeypatch):
     """With other functions, force reads what is there: nothing is computed, and the run stays the one it was."""
     path, alone = tmp_path / "a", simulate(tmp_path / "a")
     before = (path / "manifest.jsonl").read_bytes()
-    monkeypatch.setattr("bismut.ensembles.working.run_block", lambda *_: pytest.fail("it was computed"))
+    monkeypatch.setattr("bismut.ensembles.block_job.run_block", lambda *_: pytest.fail("it was computed"))
     with pytest.raises(StoreError, match="scheme is another"):
         simulate(path, k=0.7)
     same(simulate(path, k=0.7, force=True), alone)
@@ -95,7 +95,7 @@ def test_more_is_asked_of_a_kept_run(tmp_path):
     path = tmp_path / "a"
     simulate(path, steps=39, trajectories=11)
     same(simulate(path, extend=True), simulate(None))
-    (taken,) = origin_of(open_run(path))["taken_up"]
+    (taken,) = read_provenance(open_run(path))["taken_up"]
     assert taken["overridden"] == []
 
 
@@ -112,7 +112,7 @@ def test_functions_may_be_said_to_be_the_same(tmp_path):
     path = tmp_path / "a"
     simulate(path, steps=39)
     simulate(path, k=0.51, extend=True, force=True)
-    assert origin_of(open_run(path))["taken_up"][-1]["overridden"] == ["scheme is another: its functions or numbers differ"]
+    assert read_provenance(open_run(path))["taken_up"][-1]["overridden"] == ["scheme is another: its functions or numbers differ"]
 
 
 def test_damage_is_mended_with_a_warning(tmp_path):
@@ -132,7 +132,7 @@ def test_a_sweep_says_how_far_each_value_came(tmp_path, monkeypatch):
     start = made.start(jnp.ones(1), velocity=jnp.zeros(1))
     run = {"step": 0.05, "steps": 20, "trajectories": 20, "block": 8, "sweep": {"k": [0.5, 1.0]}, "executor": bm.Threads(1)}
     alone = bm.simulate(made, start, **run)
-    real = Run.commit
+    real = RunWriter.commit
 
     def full(self, variant, block, *rest):
         if (variant, block) == (1, 1):
@@ -140,7 +140,7 @@ def test_a_sweep_says_how_far_each_value_came(tmp_path, monkeypatch):
         real(self, variant, block, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Run, "commit", full)
+        patched.setattr(RunWriter, "commit", full)
         with pytest.warns(RuntimeWarning, match="no room"):
             cut = bm.simulate(made, start, store=tmp_path / "a", **run)
     assert cut.trajectories_run == [20, 16]

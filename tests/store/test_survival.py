@@ -14,12 +14,23 @@ from typer.testing import CliRunner
 
 import bismut as bm
 from bismut.cli.main import app
+from bismut.documents import plain_json
 from bismut.ensembles import block, request
 from bismut.errors import StoreError
 from bismut.executors import Threads
-from bismut.store import Run, asked_of_request, carry_out_kept, claim, identity, open_run, origin, origin_of, take_up, verify_data
-from bismut.store.manifest import plain_json
-from bismut.wording import counted
+from bismut.formatting import counted
+from bismut.store import (
+    RunWriter,
+    asked_counts,
+    claim,
+    open_run,
+    provenance,
+    read_provenance,
+    resume_run,
+    run_and_store,
+    run_provenance,
+    verify_data,
+)
 from tests.commands import Command, slowly
 from tests.store import writers
 
@@ -72,11 +83,11 @@ def asked():
 def kept(path: Path, ready) -> None:
     """Begin the run, or go on with it."""
     if path.exists() and open_run(path).blocks | open_run(path).checkpoints:
-        run = take_up(path, ready, command="test")
+        run = resume_run(path, ready, command="test")
     else:
-        run = claim(path, {"provenance.json": plain_json(origin(ready, "test"))}, asked=asked_of_request(ready))
+        run = claim(path, {"provenance.json": plain_json(run_provenance(ready, "test"))}, asked=asked_counts(ready))
     with run:
-        carry_out_kept(run, ready, progress=False, executor=Threads(1))
+        run_and_store(run, ready, progress=False, executor=Threads(1))
 
 
 def killed(at: int, act, *arguments) -> bool:
@@ -111,7 +122,7 @@ def test_a_run_that_is_killed_at_random_moments(tmp_path, chunks):
         stored = open_run(path)
         assert verify_data(path).ok
         assert stored.state == "interrupted"
-        now = {place: part.files for place, part in stored.parts.items() if place.startswith("blocks/")}
+        now = {place: part.files for place, part in stored.committed.items() if place.startswith("blocks/")}
         assert before.items() <= now.items()
         before = now
         reached = {place: record["step"] for place, record in stored.checkpoints.items()}
@@ -150,7 +161,7 @@ def test_a_stopped_run_goes_on(tmp_path, chunks, monkeypatch, whole):
     """A limit of time ends a run at a chunk, with a code of its own; again and again until it is complete."""
     seen, real = [], time.monotonic
     monkeypatch.setattr(block.Pace, "learn", lambda self, steps, trajectories, seconds: seen.append(steps))
-    monkeypatch.setattr("bismut.ensembles.stopping.time.monotonic", lambda: real() + (1e6 if len(seen) >= 3 else 0))
+    monkeypatch.setattr("bismut.ensembles.interruption.time.monotonic", lambda: real() + (1e6 if len(seen) >= 3 else 0))
     folder, words, stops = tmp_path / "a", (*RUN, "--out", tmp_path / "a"), 0
     while True:
         seen.clear()
@@ -177,7 +188,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, tmp_path, m
     """What was committed before is intact; the error says what happened and what to do; with room the run goes on."""
     disk, words = mounted("size=4m"), (*RUN, "--block", "2")  # many blocks, most of which are not begun when the disk is full
     bismut(*words, "--out", tmp_path / "whole")
-    real, commits = Run.commit, []
+    real, commits = RunWriter.commit, []
 
     def filling(self, *what):
         commits.append(what[:2])
@@ -185,7 +196,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, tmp_path, m
             fill(disk, leave=2**13)
         real(self, *what)
 
-    monkeypatch.setattr("bismut.store.run.Run.commit", filling)
+    monkeypatch.setattr("bismut.store.run_writer.RunWriter.commit", filling)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     found = bismut(*words, "--out", disk / "a", code=1)
     assert "No space left on device" in found.stderr
@@ -203,7 +214,7 @@ def test_a_full_disk_ends_a_run_that_can_be_resumed(mounted, chunks, tmp_path, m
 def test_who_is_second_is_refused(tmp_path, chunks, whole):
     with claim(whole, resume=True) as run:
         assert "is being written by process" in bismut("extend", whole, "--steps", "3", code=2).stderr
-        run.keep({}, state="complete")
+        run.commit_documents({}, state="complete")
     assert open_run(whole).state == "complete"
 
 
@@ -275,7 +286,7 @@ def test_a_torn_manifest_is_what_was_committed(tmp_path, chunks, whole):
     folder = tmp_path / "a"
     os.system(f"cp -r {whole} {folder}")
     with claim(folder, resume=True) as run:
-        run.keep({}, state="complete")
+        run.commit_documents({}, state="complete")
     manifest = folder / "manifest.jsonl"
     manifest.write_bytes(manifest.read_bytes()[:-40])
     told = bismut("verify", folder, "--data").stdout
@@ -290,9 +301,9 @@ def test_what_is_left_of_an_interrupted_run_is_mended(tmp_path, chunks, monkeypa
     folder, seen, real = tmp_path / "a", [], time.monotonic
     monkeypatch.setattr("bismut.executors.threads.cores", lambda: 1)  # five chunks of the first block, then four of the second
     monkeypatch.setattr(block.Pace, "learn", lambda self, steps, trajectories, seconds: seen.append(steps))
-    monkeypatch.setattr("bismut.ensembles.stopping.time.monotonic", lambda: real() + (1e6 if len(seen) >= 9 else 0))
+    monkeypatch.setattr("bismut.ensembles.interruption.time.monotonic", lambda: real() + (1e6 if len(seen) >= 9 else 0))
     bismut(*RUN, "--out", folder, "--max-time", "1h", code=75)
-    monkeypatch.setattr("bismut.ensembles.stopping.time.monotonic", real)
+    monkeypatch.setattr("bismut.ensembles.interruption.time.monotonic", real)
     stored = open_run(folder)
     (variant, first), *_ = stored.blocks
     assert stored.checkpoints
@@ -320,21 +331,21 @@ def test_more_steps_and_trajectories(tmp_path, chunks, whole):
         bismut("extend", small, "--trajectories", "12")
         bismut(*RUN, final, "--out", large)
         same(small, large)
-        assert len(origin_of(open_run(small))["taken_up"]) == 2
+        assert len(read_provenance(open_run(small))["taken_up"]) == 2
     assert "How much more?" in bismut("extend", small, code=2).stderr
 
 
 def test_what_differs_is_named_and_what_is_forced_is_written_down(tmp_path, chunks, whole, monkeypatch):
     folder = tmp_path / "a"
     os.system(f"cp -r {whole} {folder}")
-    real = identity._version
-    monkeypatch.setattr(identity, "_version", lambda name: "9.9" if name == "llvmlite" else real(name))
+    real = provenance._version
+    monkeypatch.setattr(provenance, "_version", lambda name: "9.9" if name == "llvmlite" else real(name))
     refused = bismut("extend", folder, "--steps", "2", code=2).stderr
     assert f"version.llvmlite is {real('llvmlite')} there, 9.9 here" in refused
     assert "--force" in refused
     assert open_run(folder).state == "complete"
     bismut("extend", folder, "--steps", "2", "--force")
-    overridden = origin_of(open_run(folder))["taken_up"][-1]["overridden"]
+    overridden = read_provenance(open_run(folder))["taken_up"][-1]["overridden"]
     assert overridden == [f"version.llvmlite is {real('llvmlite')} there, 9.9 here"]
     assert any(entry.get("overridden") == overridden for entry in open_run(folder).manifest.entries)
 
@@ -361,7 +372,7 @@ def test_a_model_is_named_again_and_compared(tmp_path, chunks):
     assert "its text has changed" in bismut("extend", folder, "--steps", "20", "--model", f"{model}:system", code=2).stderr
     forced = bismut("extend", folder, "--steps", "20", "--model", f"{model}:system", "--force").stdout
     assert "60 steps" in forced
-    assert any("scheme is another" in words for words in origin_of(open_run(folder))["taken_up"][-1]["overridden"])
+    assert any("scheme is another" in words for words in read_provenance(open_run(folder))["taken_up"][-1]["overridden"])
     model.write_text(MODEL)
     bismut(*words, "--steps", "60", "--out", tmp_path / "whole")
-    assert origin_of(open_run(tmp_path / "whole"))["model"]["sha256"]
+    assert read_provenance(open_run(tmp_path / "whole"))["model"]["sha256"]

@@ -10,13 +10,13 @@ import pytest
 
 import bismut as bm
 from bismut.ensembles import request
-from bismut.ensembles.stopping import Interrupted, Stop
+from bismut.ensembles.interruption import Interrupted, Stop
 from bismut.errors import StoreError, WriteError
-from bismut.store import claim, going_on, open_run, take_up, verify_data
-from bismut.store import run as writing
-from bismut.store.reading import aside
-from bismut.store.repairing import repair
-from bismut.store.signals import held
+from bismut.operating_system import deferred_signals
+from bismut.store import claim, open_run, resume, resume_run, verify_data
+from bismut.store import run_writer as writing
+from bismut.store.repair import repair
+from bismut.store.run_reader import sibling
 from tests.store import writers
 
 
@@ -29,7 +29,7 @@ def handlers():
         signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("within", [held, Stop])
+@pytest.mark.parametrize("within", [deferred_signals, Stop])
 def test_a_signal_while_handlers_are_put_back_leaves_none_behind(handlers, monkeypatch, within):
     """Ctrl-C after its own handler is back and before that of SIGTERM is: SIGTERM went to one that nobody asked any more."""
     heard, real = [], signal.signal
@@ -77,7 +77,7 @@ def test_a_disk_that_takes_nothing_more_is_the_error_that_is_seen(tmp_path, monk
 
 
 def test_a_replacement_that_fails_half_way_is_made_good(tmp_path, monkeypatch):
-    """The old run steps aside and the new one cannot take its place: the old one is there until the new one can."""
+    """The old run steps sibling and the new one cannot take its place: the old one is there until the new one can."""
     writers.saved(tmp_path / "a", 1.0)
     real = os.rename
 
@@ -92,7 +92,7 @@ def test_a_replacement_that_fails_half_way_is_made_good(tmp_path, monkeypatch):
             for block in range(2):
                 with pytest.raises(WriteError, match="Input/output"):
                     run.commit(0, block, writers.arrays(block))
-        assert open_run(aside(tmp_path / "a", "old")).results().attributes["number"] == 1.0
+        assert open_run(sibling(tmp_path / "a", "old")).results().attributes["number"] == 1.0
         run.commit(0, 2, writers.arrays(2))
         run.finish(results=writers.results(2.0))
     assert list(open_run(tmp_path / "a").blocks) == [(0, 0), (0, 1), (0, 2)]
@@ -101,9 +101,9 @@ def test_a_replacement_that_fails_half_way_is_made_good(tmp_path, monkeypatch):
 
 def test_a_folder_is_not_given_up_in_the_middle_of_a_commit(tmp_path, monkeypatch):
     """Another thread commits: a lock that ended before would let somebody else write to the same manifest."""
-    run, begun, go_on, real = claim(tmp_path / "a"), threading.Event(), threading.Event(), writing.write_all
+    run, begun, go_on, real = claim(tmp_path / "a"), threading.Event(), threading.Event(), writing.write_files
     run.commit(0, 0, {})
-    monkeypatch.setattr(writing, "write_all", lambda *what: (begun.set(), go_on.wait(10), real(*what))[2])
+    monkeypatch.setattr(writing, "write_files", lambda *what: (begun.set(), go_on.wait(10), real(*what))[2])
     commits, closes = threading.Thread(target=run.commit, args=(0, 1, {})), threading.Thread(target=run.close)
     commits.start()
     assert begun.wait(10)
@@ -128,7 +128,7 @@ def asked(steps: int):
 
 def test_a_run_that_somebody_else_has_extended_meanwhile_is_refused_and_whole(tmp_path, monkeypatch):
     """Two go on with one run; the second has compared it before the first claimed it, and comes to its turn when the first has ended."""
-    path, (scheme, start, settings), real = tmp_path / "a", asked(3), going_on.check_sound
+    path, (scheme, start, settings), real = tmp_path / "a", asked(3), resume.check_sound
     bm.simulate(scheme, start, **settings, store=path)
 
     def check(folder):
@@ -136,9 +136,9 @@ def test_a_run_that_somebody_else_has_extended_meanwhile_is_refused_and_whole(tm
         monkeypatch.undo()
         bm.simulate(scheme, start, **asked(9)[2], store=path, extend=True)
 
-    monkeypatch.setattr(going_on, "check_sound", check)
+    monkeypatch.setattr(resume, "check_sound", check)
     with pytest.raises(StoreError, match="holds another run"):
-        take_up(path, request(scheme, start, **asked(5)[2]), command="", extend=True)
+        resume_run(path, request(scheme, start, **asked(5)[2]), command="", extend=True)
     stored = open_run(path)
     assert (stored.state, stored.asked["steps"]) == ("complete", 9)
 
@@ -146,7 +146,7 @@ def test_a_run_that_somebody_else_has_extended_meanwhile_is_refused_and_whole(tm
 class Interrupting:
     """An executor: one job, then Ctrl-C."""
 
-    elsewhere = False
+    remote = False
 
     def each(self, work, jobs, line):
         yield (first := next(jobs)), work(first, line)
@@ -160,7 +160,7 @@ def test_a_repair_hears_ctrl_c_and_keeps_what_it_has(tmp_path):
     path, (scheme, start, settings) = tmp_path / "a", asked(3)
     whole = bm.simulate(scheme, start, **settings, store=path)
     with claim(path, resume=True) as run:
-        run.keep({}, state="interrupted")
+        run.commit_documents({}, state="interrupted")
     for block in (0, 2):
         (path / "blocks" / f"0-{block}.zip").write_bytes(b"")
     with pytest.raises(Interrupted):

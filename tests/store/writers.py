@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from bismut.errors import StoreError
-from bismut.store import Group, Labelled, claim, claim_numbered, open_run
-from bismut.store.run import committed
+from bismut.store import LabelledArray, ZarrGroup, claim, open_run
+from bismut.store.run_reader import has_data
 from tests.commands import PROCESSES
 
 CALLS = ("open", "write", "fsync", "rename", "replace", "unlink", "rmdir", "mkdir", "ftruncate")
@@ -20,10 +20,10 @@ def arrays(block: int, size: int = 40) -> dict:
     return {"energy": {"mean": numbers.normal(size=size), "count": numbers.integers(0, 9, size)}, "final": {"q0": numbers.normal(size=(3, 2))}}
 
 
-def results(number: float, size: int = 40) -> Group:
+def results(number: float, size: int = 40) -> ZarrGroup:
     """A tree of results in which every number is the same, so that a mixture of two would show."""
-    mean = Labelled(("time",), np.full(size, float(number)))
-    return Group({name: Group({"mean": mean}) for name in ("zeta", "alpha")}, {"number": number})
+    mean = LabelledArray(("time",), np.full(size, float(number)))
+    return ZarrGroup({name: ZarrGroup({"mean": mean}) for name in ("zeta", "alpha")}, {"number": number})
 
 
 def saved(path, number: float, overwrite: bool = True, size: int = 40) -> None:
@@ -56,7 +56,7 @@ def dying(at: int, act, *arguments) -> None:
 
 def blocks(path, count: int, told) -> None:
     """Commit blocks from the first that is missing on, with checkpoints and results between; tell of each when it is committed."""
-    there = os.path.exists(os.path.join(path, "manifest.jsonl")) and committed(open_run(path).manifest)  # else its writer was killed as it began
+    there = os.path.exists(os.path.join(path, "manifest.jsonl")) and has_data(open_run(path).manifest)  # else its writer was killed as it began
     with claim(path, resume=there) as run:
         for block in range(count):
             if (0, block) in run.stored.blocks:
@@ -66,7 +66,7 @@ def blocks(path, count: int, told) -> None:
             run.commit(0, block, arrays(block), {"block": block})
             told.send(block)
             if block % 3 == 2:
-                run.keep({}, results(block))
+                run.commit_documents({}, results(block))
         run.finish(results=results(count))
 
 
@@ -74,7 +74,7 @@ def contender(path, gate, told, numbered: bool) -> None:
     """Wait for the others, claim, hold on for a while, and tell what came of it."""
     gate.wait()
     try:
-        run = claim_numbered(path) if numbered else claim(path)
+        run = claim(path, numbered=numbered)
     except StoreError as problem:
         told.put(("refused", str(problem)))
         return

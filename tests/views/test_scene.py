@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.drawing import SPACE, Drawing, Line, Part, about_third, semi_axes, towards
+from bismut.drawing import SPACE, Drawing, Line, Part, about_third, quaternions, semi_axes, towards
 from bismut.errors import BismutError
 from bismut.gallery import entries, entry
-from bismut.views.colours import colours
-from bismut.views.motion import Motion
-from bismut.views.scene import Panel, Scene, quaternions
-from bismut.views.usual import usual
+from bismut.views.default_drawing import default_drawing
+from bismut.views.motion import Motion, colours
+from bismut.views.scene import Panel, Scene
 
 
 def unpacked(text: str, kind: str) -> np.ndarray:
@@ -76,7 +75,7 @@ def test_every_system_of_the_gallery_has_its_picture(name):
     # After reduction by symmetry momenta are what is seen: those of the start, in three sizes.
     p = jax.tree.map(lambda leaf: np.stack([leaf, 0.5 * leaf, -leaf]), one.start(one.scheme(system)).p) if system.reduced else None
     motion = Motion(name, np.arange(3.0), q, p, system)
-    drawing = (one.picture or usual)(system, motion.seen)
+    drawing = (one.picture or default_drawing)(system, motion.configuration)
     data = Scene(name, np.arange(3.0), [Panel("one", drawing, {})]).data()
     assert data["panels"][0]["parts"]
     moved = np.abs(np.diff(np.asarray(drawing.x, float), axis=0)).max() + (0 if drawing.R is None else np.abs(np.diff(drawing.R, axis=0)).max())
@@ -109,7 +108,7 @@ def test_ready_made_energies_are_seen():
     moments, box = np.array([[1.0, 0, 0], [0, 1.0, 0]]), bm.Box((6.0, 6.0, 6.0))
     energy = bm.soft_spheres(0.8, cutoff=2.5) + bm.dipoles(moments, cutoff=2.5) + bm.springs([(0, 1)], points=((0.1, 0, 0), (0, 0.2, 0)))
     system = bm.rigid_bodies(mass=[1.0, 1.0], inertia=np.ones((2, 3)), potential=energy, box=box)
-    drawing = usual(system, (np.zeros((1, 2, 3)), np.tile(np.eye(3), (1, 2, 1, 1))))
+    drawing = default_drawing(system, (np.zeros((1, 2, 3)), np.tile(np.eye(3), (1, 2, 1, 1))))
     bodies, arrows = drawing.parts
     assert np.allclose(bodies.size, 0.4)
     assert arrows.kind == "arrow"
@@ -119,9 +118,17 @@ def test_ready_made_energies_are_seen():
     assert drawing.box == (6.0, 6.0, 6.0)
 
 
+def test_dipoles_under_an_ewald_sum_keep_their_arrows():
+    moments = np.array([[0.0, 0, 2.0], [0, 1.0, 0]])
+    system = bm.rigid_bodies(mass=[1.0, 1.0], inertia=np.ones((2, 3)), potential=bm.dipoles(moments, ewald=bm.Ewald(1e-2)), box=6.0)
+    _, arrows = default_drawing(system, (np.zeros((1, 2, 3)), np.tile(np.eye(3), (1, 2, 1, 1)))).parts
+    assert arrows.kind == "arrow"
+    assert np.allclose(np.asarray(arrows.turn)[..., 2], moments / np.linalg.norm(moments, axis=1)[:, None])
+
+
 def test_gay_berne_bodies_are_rods_along_their_axis():
     system = bm.rigid_bodies(mass=[1.0, 1.0], inertia=np.ones((2, 3)), potential=bm.gay_berne(elongation=4.0, breadth=0.5, axis=(1.0, 0, 0)))
-    (part,) = usual(system, (np.array([[[0.0, 0, 0], [3.0, 0, 0]]]), np.tile(np.eye(3), (1, 2, 1, 1)))).parts
+    (part,) = default_drawing(system, (np.array([[[0.0, 0, 0], [3.0, 0, 0]]]), np.tile(np.eye(3), (1, 2, 1, 1)))).parts
     assert part.kind == "rod"
     assert np.allclose(part.size, [0.25, 0.25, 1.0])
     assert np.allclose(np.asarray(part.turn)[..., 2], [1.0, 0, 0])
@@ -130,7 +137,7 @@ def test_gay_berne_bodies_are_rods_along_their_axis():
 def test_point_clouds_lie_where_their_points_are():
     water = bm.body([[0.0, 0, 0], [1, 1, 0], [-1, 1, 0]], [16.0, 1, 1])
     x, R = np.random.default_rng(4).normal(size=(1, 2, 3)), random_rotations(2)[None]
-    (part,) = usual(None, (x, R), shapes=water).parts
+    (part,) = default_drawing(None, (x, R), shapes=water).parts
     places = x[0][part.body] + np.einsum("nij,nj->ni", R[0][part.body], part.at)
     assert np.abs(places - np.asarray(bm.points_of(x[0], R[0], water.points)).reshape(-1, 3)).max() < 1e-14
 
@@ -180,7 +187,7 @@ def test_a_thousand_bodies_and_two_hundred_frames_fit_into_ten_megabytes():
 def test_without_k3d_the_error_names_the_extra(monkeypatch):
     from importlib import metadata
 
-    from bismut.views import page
+    from bismut.views import document as page
 
     def missing(name):
         raise metadata.PackageNotFoundError(name)

@@ -1,4 +1,4 @@
-"""The place: one scalar per file, each a discrete Lagrangian."""
+"""Schemes: one scalar per file, each a discrete Lagrangian or a discrete Hamiltonian."""
 
 from bismut.actions.action import Action
 from bismut.actions.discrete import Discrete
@@ -10,16 +10,3 @@ from bismut.actions.midpoint import Midpoint
 from bismut.actions.spherical_midpoint import SphericalMidpoint
 from bismut.actions.variational_euler import VariationalEuler
 from bismut.actions.verlet import Verlet
-
-__all__ = [
-    "Action",
-    "Discrete",
-    "DiscreteHamiltonian",
-    "HamiltonianEuler",
-    "HamiltonianMidpoint",
-    "HamiltonianVerlet",
-    "Midpoint",
-    "SphericalMidpoint",
-    "VariationalEuler",
-    "Verlet",
-]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from typing import ClassVar
 
 import equinox as eqx
@@ -20,6 +19,7 @@ from jaxtyping import Array, Float
 
 from bismut.errors import BismutError
 from bismut.mechanics import Claims, Scheme, System
+from bismut.mechanics.system_fields import replaced
 from bismut.spaces import Point, Space, Velocity, scale
 
 Lagrangian = Callable[..., Float[Array, ""]]  # of (q, v, t)
@@ -60,8 +60,8 @@ class Action(Scheme):
         return self.system.has_lagrangian
 
     def on(self, system: System) -> Action:
-        """The same scheme for another system, such as a piece of this one."""
-        return replace(self, system=system)
+        """The same scheme for another system, such as a subsystem of this one."""
+        return replaced(self, system=system)
 
     def adjoint(self) -> Action:
         """The scheme that undoes a step of this one when run backwards: S*(q0, q1; h, ΔW) = −S(q1, q0; −h, −ΔW)."""
@@ -83,14 +83,14 @@ class Adjoint(Action):
         return self.of.claims
 
     def on(self, system):
-        return replace(self, system=system, of=self.of.on(system))
+        return replaced(self, system=system, of=self.of.on(system))
 
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
         return -self.of(L, gamma, q1, q0, v, -h, -dW, t + h)
 
     def impulses(self, q0, q1, h, dW, t):
-        found = self.of.impulses(q1, q0, -h, -dW, t + h)
-        return None if found is None else (scale(-1.0, found[1]), scale(-1.0, found[0]))
+        impulses = self.of.impulses(q1, q0, -h, -dW, t + h)
+        return None if impulses is None else (scale(-1.0, impulses[1]), scale(-1.0, impulses[0]))
 
     @property
     def forced(self) -> bool:

@@ -15,11 +15,12 @@ import jax
 import jax.numpy as jnp
 
 from bismut.actions.action import Action
-from bismut.blame import why
 from bismut.errors import BismutError, ShapeError
 from bismut.mechanics import Claims, System
-from bismut.mechanics.function import UserFunction, user_function
+from bismut.mechanics.function import UserFunction, required_function
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import Point, Space, Velocity
+from bismut.user_errors import reason_of
 
 
 class Discrete(Action):
@@ -58,15 +59,13 @@ class Discrete(Action):
             )
         self.system = system
         self.retraction = retraction
-        scalar = user_function("S_d", S_d, ("q0", "q1", "h", "dW"))
-        assert scalar is not None
-        self.scalar = scalar
+        self.scalar = scalar = required_function("S_d", S_d, ("q0", "q1", "h", "dW"))
         self.pushes = None if forces is None else _pair(forces)
-        q, dW, one = space.origin(system.dtype), jnp.zeros(system.channels, system.dtype), jnp.ones((), system.dtype)
+        q, dW, one = evaluate(lambda: space.origin(system.dtype)), jnp.zeros(system.channels, system.dtype), jnp.ones((), system.dtype)
         try:
             out = jax.eval_shape(lambda: scalar(q, q, one, dW, t=one, parameters=system.parameters))
         except Exception as problem:
-            raise ShapeError(f"S_d(q0, q1, h, dW) fails on {space} with {dW.shape[0]} channels: {why(problem)}.") from problem
+            raise ShapeError(f"S_d(q0, q1, h, dW) fails on {space} with {dW.shape[0]} channels: {reason_of(problem)}.") from problem
         if getattr(out, "shape", None) != ():
             raise ShapeError(f"S_d must return one number, got {getattr(out, 'shape', type(out).__name__)}.")
         self._check_impulses(q, one, dW)
@@ -77,9 +76,14 @@ class Discrete(Action):
             try:
                 got = jax.tree.map(jnp.shape, jax.eval_shape(lambda push=push: self._impulse(push, q, q, one, dW, one)))
             except Exception as problem:
-                raise ShapeError(f"{push.name}(q0, q1, h, dW) fails on {self.space} with {dW.shape[0]} channels: {why(problem)}.") from problem
+                raise ShapeError(f"{push.name}(q0, q1, h, dW) fails on {self.space} with {dW.shape[0]} channels: {reason_of(problem)}.") from problem
             if got != want:
                 raise ShapeError(f"{push.name} must return an impulse shaped like a velocity {want}, got {got}.")
+
+    @property
+    def time_dependent(self) -> bool:
+        own = any("t" in function.wants for function in (self.scalar, *(self.pushes or ())))
+        return (own and self.system.clock is None) or super().time_dependent
 
     @property
     def forced(self) -> bool:
@@ -89,17 +93,17 @@ class Discrete(Action):
         return None if self.pushes is None else (self._impulse(self.pushes[0], q0, q1, h, dW, t), self._impulse(self.pushes[1], q0, q1, h, dW, t))
 
     def _impulse(self, push: UserFunction, q0, q1, h, dW, t) -> Velocity:
-        return push(q0, q1, h, dW, t=t, parameters=self.system.parameters)
+        return push(q0, q1, h, dW, t=self.system.time(t), parameters=self.system.parameters)
 
     def __call__(self, L, gamma, q0, q1, v, h, dW, t):
-        return self.scalar(q0, q1, h, dW, t=t, parameters=self.system.parameters)
+        return self.scalar(q0, q1, h, dW, t=self.system.time(t), parameters=self.system.parameters)
 
 
 def _pair(forces: Any) -> tuple[UserFunction, UserFunction]:
     """Both impulses, each a function."""
     if not isinstance(forces, tuple | list) or len(forces) != 2:
         raise ShapeError(f"forces must be two functions (f_minus, f_plus), the impulses at the ends of a step, got {type(forces).__name__}.")
-    minus, plus = (user_function(name, one, ("q0", "q1", "h", "dW")) for name, one in zip(("f_minus", "f_plus"), forces, strict=True))
-    if minus is None or plus is None:
+    if None in forces:
         raise ShapeError("forces must be two functions (f_minus, f_plus), got None. For no impulse, give a function that returns zeros.")
+    minus, plus = (required_function(name, one, ("q0", "q1", "h", "dW")) for name, one in zip(("f_minus", "f_plus"), forces, strict=True))
     return minus, plus

@@ -13,11 +13,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from bismut.errors import BismutError
 from bismut.mechanics import Claims, Scheme, System
-from bismut.mechanics.dependence import depends
+from bismut.programs.dependence import depends
 from bismut.spaces import Point, Space, Velocity, scale
 
 Hamiltonian = Callable[..., Float[Array, ""]]  # of (q, p, t)
@@ -47,7 +48,7 @@ class DiscreteHamiltonian(Scheme):
     def space(self) -> Space:
         return self.system.space if self.retraction is None else self.system.space.using(self.retraction)
 
-    def looked_at(self, function: Callable, p0: Velocity | None) -> Callable:
+    def on_orbit(self, function: Callable, p0: Velocity | None) -> Callable:
         """H or the noises as they are looked at from the momentum before a step: as they are."""
         del p0
         return function
@@ -66,17 +67,17 @@ class DiscreteHamiltonian(Scheme):
         return True
 
     @property
-    def marcus(self) -> bool:
-        return not self.mixed and not self.system.reduced and super().marcus
+    def supports_jumps(self) -> bool:
+        return not self.mixed and not self.system.reduced and super().supports_jumps
 
     @property
     def mixed(self) -> bool:
         """Whether one of the noises sees both q and p."""
         system = self.system
-        q, p = system.space.origin(system.dtype), system.space.zero(system.dtype)
         if not system.noise_hamiltonians:
             return False
-        one = lambda i, q, p: system.noise_hamiltonian(q, p)[i]
+        q, p, t = system.space.origin(system.dtype), system.space.zero(system.dtype), jnp.ones((), system.dtype)
+        one = lambda i, q, p: system.noise_hamiltonian(q, p, t)[i]
         sees = lambda i: depends(lambda q: one(i, q, p), q) and depends(lambda p: one(i, q, p), p)
         return any(sees(i) for i in range(system.potentials, system.channels))
 

@@ -13,9 +13,11 @@ import jax
 from bismut.actions.discrete_hamiltonian import DiscreteHamiltonian
 from bismut.errors import BismutError, DomainError
 from bismut.mechanics import Claims
+from bismut.registry import SCHEMES
 from bismut.spaces import pair
 
 
+@SCHEMES.register
 class HamiltonianEuler(DiscreteHamiltonian):
     """First order; explicit on ℝⁿ where q and p separate. Noise may depend on the momentum.
 

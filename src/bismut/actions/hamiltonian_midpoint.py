@@ -7,8 +7,10 @@ On ℝⁿ this is the implicit midpoint rule, p̄ = (p0 + p1)/2. It is Stratonov
 
 from bismut.actions.discrete_hamiltonian import DiscreteHamiltonian
 from bismut.mechanics import Claims
+from bismut.registry import SCHEMES
 
 
+@SCHEMES.register
 class HamiltonianMidpoint(DiscreteHamiltonian):
     """Second order, implicit; noise may depend on the momentum."""
 

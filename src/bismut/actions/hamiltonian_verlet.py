@@ -8,8 +8,10 @@ Stratonovich's limit needs no correction.
 
 from bismut.actions.discrete_hamiltonian import DiscreteHamiltonian
 from bismut.mechanics import Claims
+from bismut.registry import SCHEMES
 
 
+@SCHEMES.register
 class HamiltonianVerlet(DiscreteHamiltonian):
     """Second order; explicit on ℝⁿ where q and p separate. Noise may depend on the momentum."""
 

@@ -8,8 +8,10 @@ Nothing else is chosen here: step, momentum maps and symplectic form follow in `
 
 from bismut.actions.action import Action
 from bismut.mechanics import Claims
+from bismut.registry import SCHEMES
 
 
+@SCHEMES.register
 class Midpoint(Action):
     """Second order, implicit; with exp it is its own adjoint, with Cayley it is not."""
 

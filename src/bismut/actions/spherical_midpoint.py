@@ -13,9 +13,11 @@ import jax.numpy as jnp
 from bismut.actions.discrete_hamiltonian import DiscreteHamiltonian
 from bismut.errors import BismutError
 from bismut.mechanics import Claims
+from bismut.registry import SCHEMES
 from bismut.spaces import SO3, Dual
 
 
+@SCHEMES.register
 class SphericalMidpoint(DiscreteHamiltonian):
     """Second order, implicit, on so(3)* without advected quantities: quadratic energies are conserved."""
 
@@ -26,7 +28,7 @@ class SphericalMidpoint(DiscreteHamiltonian):
         if not (isinstance(space, Dual) and isinstance(space.group, SO3) and space.shape is None):
             raise BismutError(f"SphericalMidpoint steps LiePoisson(SO3(), ...) without advected quantities, got {space}. Use HamiltonianMidpoint.")
 
-    def looked_at(self, function, p0):
+    def on_orbit(self, function, p0):
         if p0 is None:
             return function
 

@@ -12,8 +12,10 @@ import equinox as eqx
 from bismut.actions.action import Action
 from bismut.errors import DomainError
 from bismut.mechanics import Claims
+from bismut.registry import SCHEMES
 
 
+@SCHEMES.register
 class VariationalEuler(Action):
     """First order, the potential evaluated at one point per step; forces are explicit, as in the paper, which heats by O(h).
 

@@ -8,8 +8,10 @@ method on a group; for any other L it is what the same principle gives.
 
 from bismut.actions.action import Action
 from bismut.mechanics import Claims
+from bismut.registry import SCHEMES
 
 
+@SCHEMES.register
 class Verlet(Action):
     """Second order; explicit on ℝⁿ for L = T(v) − U(q)."""
 

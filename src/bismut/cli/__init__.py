@@ -7,6 +7,8 @@ import time
 from types import FrameType
 from typing import Any
 
+from bismut.operating_system import INTERRUPT, heeded, interrupt_later
+
 __all__ = ["began", "interrupted", "main"]
 
 _CLOCK: list[float] = []
@@ -15,10 +17,9 @@ _CLOCK: list[float] = []
 def main() -> None:
     """Run the command that was typed. Reading the commands is part of it; Ctrl-C, SIGTERM and SIGHUP end all of it without a traceback."""
     _CLOCK[:] = [time.monotonic()]
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:  # nohup ignores SIGHUP, and that stays so
-            signal.signal(getattr(signal, name), _interrupt)
-    sys.unraisablehook = _heard_again
+    for number in heeded():
+        signal.signal(number, _interrupt)
+    sys.unraisablehook = _resend_interrupt
     try:
         from bismut.cli.main import main as command
 
@@ -35,7 +36,7 @@ def began() -> float:
 def interrupted(problem: KeyboardInterrupt) -> int:
     """Said in a word; returns the exit code, by which shells tell signals apart."""
     print("bismut: interrupted.", file=sys.stderr)
-    number = problem.args[0] if problem.args and isinstance(problem.args[0], int) else signal.SIGINT
+    number = problem.args[0] if problem.args and isinstance(problem.args[0], int) else INTERRUPT
     return 128 + number
 
 
@@ -49,11 +50,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt(number)
 
 
-def _heard_again(ignored: Any) -> None:
+def _resend_interrupt(ignored: Any) -> None:
     """Ctrl-C within a callback, such as one of garbage collection in XLA, is dropped by Python; it is sent once more, a moment later."""
-    import threading
-
     if issubclass(ignored.exc_type, KeyboardInterrupt):
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        interrupt_later(0.05)
     else:
         sys.__unraisablehook__(ignored)

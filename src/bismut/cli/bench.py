@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from bismut.cli.group import command
 
+
+@command("measure speed")
 def bench(
     quick: Annotated[bool, typer.Option("--quick", help="fewer rounds, smaller studies")] = False,
     goals: Annotated[bool, typer.Option("--goals", help="only the table of goals")] = False,
@@ -28,10 +31,10 @@ def bench(
             "The benchmarks are part of the source, not of the installed package, and there is no checkout here. "
             "Clone the repository, and in it run `make bench` (which installs the programs to compare with) or `bismut bench`."
         )
-    words = [flag for flag, wanted in (("--quick", quick), ("--goals", goals), ("--scaling", scaling)) if wanted]
-    words += ["--only", only] if only else []
-    words += ["--json", str(json_file.absolute())] if json_file else []
-    raise typer.Exit(subprocess.run([sys.executable, "-m", "benchmarks", *words], cwd=root, check=False).returncode)
+    arguments = [flag for flag, wanted in (("--quick", quick), ("--goals", goals), ("--scaling", scaling)) if wanted]
+    arguments += ["--only", only] if only else []
+    arguments += ["--json", str(json_file.absolute())] if json_file else []
+    raise typer.Exit(subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=root, check=False).returncode)
 
 
 def checkout() -> Path | None:

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from bismut.cli.group import WRONG_USE, print_json
+from bismut.cli.group import WRONG_USE, command, print_json
 
 
+@command("the mistakes in a run file, or what it would take")
 def check(
     file: Annotated[Path, typer.Argument(metavar="RUN.toml", help="a run file")],
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
@@ -21,7 +22,7 @@ def check(
     from dataclasses import asdict
 
     from bismut.cli.runs.prepare import prepare
-    from bismut.cli.runs.schema import Mistakes
+    from bismut.cli.runs.tables import Mistakes
     from bismut.cli.runs.toml import read
 
     document, lines = read(file)
@@ -30,9 +31,9 @@ def check(
     except Mistakes as problem:
         if not as_json:
             raise
-        print_json({"ok": False, "mistakes": [{"line": line, "key": ".".join(one.path), "text": one.text} for line, one in problem.found]})
+        print_json({"ok": False, "mistakes": [{"line": line, "key": ".".join(one.path), "text": one.text} for line, one in problem.placed]})
         raise typer.Exit(WRONG_USE) from None
-    plan = ready.simulate(dry_run=True)
+    plan = ready.plan()
     if as_json:
         print_json({"ok": True, "mistakes": [], "plan": asdict(plan)})
         return

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import FAILED, print_json
+from bismut.cli.group import FAILED, command, print_json
 
 LIMIT = 1e-12  # for a symplectic defect of one step with numbers of order one
 
 
+@command("versions, devices, and a self-test")
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False) -> None:
     """Versions, devices, precision, and self-tests: the compiler must agree with NumPy, one noisy step must be symplectic to round-off, and the
     native engine must take the common kinds of systems.
@@ -22,14 +23,14 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for pr
 
     import jax
 
-    from bismut.engines.compiler import ROWS, wrong_rows
     from bismut.engines.native.target import processor
-    from bismut.ensembles.plan import available_memory
-    from bismut.executors import cores
+    from bismut.engines.native.wasm import available
+    from bismut.engines.xla_selfcheck import ROWS, wrong_rows
+    from bismut.operating_system import available_memory, cores
     from bismut.store import versions
 
     memory = available_memory()
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "python": f"{platform.python_version()} at {sys.executable}",
         "system": platform.platform(),
         "versions": versions() | {"matplotlib": _matplotlib()},
@@ -38,20 +39,21 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for pr
         "memory": None if memory is None else f"{memory / 1e9:.1f} GB free",
         "float64": bool(jax.config.read("jax_enable_x64")),
         "processor": processor(),
+        "pages": "run as WebAssembly, written here without a linker" if available() else "do not run: this llvmlite writes no WebAssembly",
     }
     wrong = wrong_rows()
-    found["compiler"] = {"wrong_rows": wrong, "rows": ROWS, "held": wrong == 0}
+    report["compiler"] = {"wrong_rows": wrong, "rows": ROWS, "held": wrong == 0}
     clock = time.perf_counter()
     defect = _self_test()
-    found["self_test"] = {"symplectic_defect": defect, "limit": LIMIT, "held": defect < LIMIT, "seconds": round(time.perf_counter() - clock, 2)}
-    found["engines"] = _engines()
+    report["self_test"] = {"symplectic_defect": defect, "limit": LIMIT, "held": defect < LIMIT, "seconds": round(time.perf_counter() - clock, 2)}
+    report["engines"] = _engines()
     # Only processors have a native engine.
-    native = jax.default_backend() != "cpu" or all(one["engine"] == "native" for one in found["engines"].values())
-    fine = found["float64"] and found["compiler"]["held"] and found["self_test"]["held"] and native
+    native = jax.default_backend() != "cpu" or all(one["engine"] == "native" for one in report["engines"].values())
+    fine = report["float64"] and report["compiler"]["held"] and report["self_test"]["held"] and native
     if as_json:
-        print_json(found | {"ok": fine})
+        print_json(report | {"ok": fine})
     else:
-        _tell(found)
+        _print_report(report)
     if not fine:
         raise typer.Exit(FAILED)
 
@@ -78,17 +80,17 @@ def _engines() -> dict[str, dict[str, str]]:
     import numpy as np
 
     from bismut.actions import Midpoint, VariationalEuler
+    from bismut.ensembles import simulate
     from bismut.gallery import entries
     from bismut.mechanics import System
     from bismut.mechanics.bodies import dipoles, rigid_bodies
     from bismut.spaces import Euclidean
-    from bismut.store import simulate
 
     bodies = VariationalEuler(rigid_bodies(mass=np.ones(3), inertia=np.ones((3, 3)), potential=dipoles((0.0, 0.0, 1.0))))
-    apart = 2.0 * np.eye(3), np.tile(np.eye(3), (3, 1, 1))
+    points = 2.0 * np.eye(3), np.tile(np.eye(3), (3, 1, 1))
     implicit = Midpoint(System(Euclidean(1), lambda q, v: 0.5 * (1 + jnp.sum(q**2)) * jnp.sum(v**2), jnp.sin))
     cases = {
-        "bodies with pair energies": (bodies, bodies.start(apart, temperature=1.0)),
+        "bodies with pair energies": (bodies, bodies.start(points, temperature=1.0)),
         "implicit solve": (implicit, implicit.start([0.4], momentum=[0.7])),
     }
     for kind, name in (("pendulum", "pendulum"), ("constraint", "spherical-pendulum")):
@@ -107,10 +109,10 @@ def _matplotlib() -> str:
         return "missing (pictures need it: pip install 'bismut[figures]')"
 
 
-def _tell(found: dict[str, Any]) -> None:
+def _print_report(report: dict[str, Any]) -> None:
     from bismut.requirements import doubt_about_jax, jax_requirement
 
-    for name, value in found.items():
+    for name, value in report.items():
         if name == "versions":
             for package, number in value.items():
                 print(f"{package:12} {number}")
@@ -126,8 +128,8 @@ def _tell(found: dict[str, Any]) -> None:
                 print(f"{mark} {kind}: the {chosen['engine']} engine computes" + (f", because {chosen['why']}" if mark == "✗" else ""))
         else:
             print(f"{name:12} {', '.join(value) if isinstance(value, list) else value}")
-    doubt = doubt_about_jax(found["versions"]["jax"], jax_requirement())
+    doubt = doubt_about_jax(report["versions"]["jax"], jax_requirement())
     if doubt is not None:
         print(f"✗ {doubt}")
-    if not found["float64"]:
+    if not report["float64"]:
         print('✗ JAX computes in float32: set JAX_ENABLE_X64=1, or jax.config.update("jax_enable_x64", True).')

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from bismut.cli.group import begins, print_json, whole_number
+from bismut.cli.group import command, completion, print_json, whole_number
+from bismut.registry import FORMATS
 
-FORMATS = ("gsd", "extxyz", "lammpstrj", "netcdf", "csv", "parquet")
 
-
+@command("write a run for other programs: GSD, XYZ, LAMMPS, NetCDF, tables")
 def export(
     run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder written by `bismut run`")],
-    to: Annotated[str, typer.Option(metavar="FORMAT", help=", ".join(FORMATS), autocompletion=begins(FORMATS))],
+    to: Annotated[str, typer.Option(metavar="FORMAT", help="{formats}", autocompletion=completion(FORMATS.names))],
     out: Annotated[Path | None, typer.Option(metavar="PLACE", help="file, or folder of tables [next to the run, with its name]")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="observers, or final for the last states; may be repeated")] = None,
     trajectory: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="one of the kept trajectories [all of them]")] = None,
@@ -34,18 +34,17 @@ def export(
     bismut export dipoles --to gsd
     bismut export dipoles --to csv --only energy --out energy.csv
     """
-    from bismut.cli.runs.typed import settings
+    from bismut.cli.runs.from_options import assignments
     from bismut.errors import BismutError
     from bismut.sharing import export as write
-    from bismut.sharing import formats
 
-    chosen = formats().get(to)
-    folder = chosen is not None and chosen.folder
-    values = settings("--at", at, "stiffness=0.5")
+    chosen = FORMATS[to]
+    folder = chosen.folder
+    values = assignments("--at", at, "stiffness=0.5")
     for name, value in values.items():
         if not isinstance(value, int | float):
             raise BismutError(f"--at expects a number for {name}, got {value!r}.")
-    place = out or run.with_name(f"{run.absolute().name}-{to}" if folder else f"{run.absolute().name}{chosen.endings[0] if chosen else ''}")
+    place = out or run.with_name(f"{run.absolute().name}-{to}" if folder else f"{run.absolute().name}{chosen.endings[0]}")
     names = None if species is None else species.split(",")
     files = write(run, place, to=to, only=only or (), trajectory=trajectory, at=values, species=names, overwrite=overwrite)
     if as_json:

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import figure_names, print_json
+from bismut.cli.group import command, figure_names, print_json
 
 _WIDE = 160  # columns of a pipe or a file, which have no width of their own
 
 
+@command("the paper's figures and ours")
 def figure(
     name: Annotated[
         str, typer.Argument(metavar="[NAME]", help="a figure, or `all`; without it the figures are listed", autocompletion=figure_names)
@@ -45,12 +46,12 @@ def figure(
     check_installed()
     wanted = list(figures().values()) if name == "all" else [chosen(name)]
     if as_json:
-        print_json([_told(one, out, form, quick, dark) for one in wanted])
+        print_json([_as_json(one, out, form, quick, dark) for one in wanted])
     for one in () if as_json else wanted:
         _draw(one, out, form, quick, dark)
 
 
-def _told(one: Any, out: Path, form: str, quick: bool, dark: bool) -> dict[str, Any]:
+def _as_json(one: Any, out: Path, form: str, quick: bool, dark: bool) -> dict[str, Any]:
     clock = time.perf_counter()
     data = one.run(quick, lambda text: None)
     files = one.save(data, out, form, dark)
@@ -77,11 +78,11 @@ def _draw(one: Any, out: Path, form: str, quick: bool, dark: bool) -> None:
     with Console(stderr=True).status(f"{one.name}: starting") as status:
         data = one.run(quick, lambda text: status.update(f"{one.name}: {text}"))
         files = one.save(data, out, form, dark)
-    found = one.table(data)
-    table = Table(title=found.title, title_justify="left", box=box.SIMPLE_HEAD)
-    for index, column in enumerate(found.columns):
+    numbers = one.table(data)
+    table = Table(title=numbers.title, title_justify="left", box=box.SIMPLE_HEAD)
+    for index, column in enumerate(numbers.columns):
         table.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
-    for row in found.rows:
+    for row in numbers.rows:
         table.add_row(*map(str, row))
     console.print(f"[bold]{one.title}[/bold]")
     console.print(table)

@@ -1,6 +1,7 @@
 """What all commands share: wrong use ends with 2 and a sentence, an interruption with 130, and JAX computes in double precision.
 
-Modules of commands import nothing heavy when they are read: `bismut --help` and a completed word should be there at once.
+A command registers itself, `@command("what it does")`. Modules of commands import nothing heavy when they are imported, because `bismut --help` and
+completion should be immediate.
 """
 
 from __future__ import annotations
@@ -10,18 +11,30 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
 from bismut.cli import interrupted
 from bismut.cli.log import moved_to_the_front
-from bismut.cli.terminal import escaped, nobody_listens
+from bismut.cli.terminal import discard_output, escaped
+from bismut.registry import FIGURES, GALLERY, REGISTRIES
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+Function = TypeVar("Function", bound=Callable[..., Any])
+COMMANDS: dict[str, tuple[Callable[..., Any], str]] = {}  # by name: the function, and its line in `bismut --help`
+
+
+def command(summary: str, name: str = "") -> Callable[[Function], Function]:
+    """A decorator: a command of bismut."""
+
+    def register(function: Function) -> Function:
+        COMMANDS[name or function.__name__] = function, summary
+        return function
+
+    return register
 
 
 class Commands(TyperGroup):
@@ -36,12 +49,12 @@ class Commands(TyperGroup):
 
         double_precision()
         try:
-            found = super().invoke(ctx)
+            outcome = super().invoke(ctx)
             if sys.stdout is not None:
-                sys.stdout.flush()  # here, where a reader that has gone can be told from a mistake
-            return found
+                sys.stdout.flush()  # here, where a closed pipe can be told from a mistake
+            return outcome
         except BrokenPipeError:
-            raise typer.Exit(nobody_listens()) from None
+            raise typer.Exit(discard_output()) from None
         except (BismutError, ProcessError, SimulationError) as problem:
             print(f"bismut: {problem}", file=sys.stderr)
             raise typer.Exit(FAILED if isinstance(problem, DiskFullError | ProcessError | SimulationError) else WRONG_USE) from None
@@ -58,16 +71,28 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, moved_to_the_front(args))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """An unknown command suggests the nearest."""
+        """An unknown command suggests the nearest. Help is completed with the names that are registered."""
         if args and not args[0].startswith("-") and args[0] not in self.commands:
             from bismut.errors import nearest
 
             ctx.fail(f"There is no command {args[0]!r}. {nearest(args[0], self.commands)}")
-        return super().resolve_command(ctx, args)
+        name, chosen, rest = super().resolve_command(ctx, args)
+        if chosen is not None and {"-h", "--help"} & set(rest):
+            for texts in (chosen, *chosen.params):
+                vars(texts)["help"] = with_names(getattr(texts, "help", None))
+        return name, chosen, rest
+
+
+def with_names(text: str | None) -> str | None:
+    """A text with the names that are registered: {schemes} becomes Midpoint, Verlet, ..."""
+    for group, registry in REGISTRIES.items():
+        if text is not None and f"{{{group}}}" in text:
+            text = text.replace(f"{{{group}}}", ", ".join(registry.names()))
+    return text
 
 
 def double_precision() -> None:
-    """float64, whether JAX is there already or is still to come."""
+    """float64, whether JAX is imported already or not yet."""
     if "jax" in sys.modules:
         sys.modules["jax"].config.update("jax_enable_x64", True)
     else:
@@ -102,10 +127,10 @@ def duration(text: str) -> float:
 
 def block_range(text: str) -> range:
     """Blocks as A:B, from A to before B."""
-    found = re.fullmatch(r"(\d+):(\d+)", text)
-    if not found or int(found[1]) >= int(found[2]):
+    match = re.fullmatch(r"(\d+):(\d+)", text)
+    if not match or int(match[1]) >= int(match[2]):
         raise typer.BadParameter(f"expected blocks A:B with A < B, such as 0:8, got {text!r}.")
-    return range(int(found[1]), int(found[2]))
+    return range(int(match[1]), int(match[2]))
 
 
 def print_json(value: Any) -> None:
@@ -117,20 +142,10 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
-def system_names(incomplete: str = "") -> list[str]:
-    """Names of the gallery, for completion: read off its files, because importing them takes seconds."""
-    files = sorted((Path(__file__).parents[1] / "gallery").glob("*.py"))
-    found = (re.search(r'^ENTRY = Entry\(\s*"([^"]+)"', file.read_text(encoding="utf-8"), re.MULTILINE) for file in files)
-    return sorted(name.group(1) for name in found if name and name.group(1).startswith(incomplete))
+def completion(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Completion from names, which are asked for when they are needed."""
+    return lambda incomplete="": [name for name in names() if name.startswith(incomplete)]
 
 
-def figure_names(incomplete: str = "") -> list[str]:
-    """Names of the figures, found in the same way."""
-    files = sorted((Path(__file__).parents[1] / "figures").glob("*.py"))
-    found = (re.search(r'^FIGURE = Figure\(\s*"([^"]+)"', file.read_text(encoding="utf-8"), re.MULTILINE) for file in files)
-    return [name for name in (*sorted(name.group(1) for name in found if name), "all") if name.startswith(incomplete)]
-
-
-def begins(words: tuple[str, ...]) -> Callable[[str], list[str]]:
-    """Completion from a list of words."""
-    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+system_names = completion(GALLERY.names)
+figure_names = completion(lambda: (*FIGURES.names(), "all"))

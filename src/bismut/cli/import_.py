@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import print_json, system_names
+from bismut.cli.group import command, print_json, system_names
 
 
+@command("a frame of another program as a start state", "import")
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a GSD or extended XYZ file")],
     frame: Annotated[int, typer.Option(metavar="N", help="which frame; negative numbers count from the end")] = -1,
@@ -34,38 +35,42 @@ def import_(
         raise BismutError(
             "--system and --out belong together. For systems that are not in the gallery: bismut run my_model.py:system --start file=FILE"
         )
-    told = _told(read_frame(file, frame))
+    summary = _summary(read_frame(file, frame))
     if as_json:
-        print_json(told)
+        print_json(summary)
     else:
-        print("\n".join(f"{name:14} {value}" for name, value in told.items()))
+        print("\n".join(f"{name:14} {value}" for name, value in summary.items()))
     if system is not None and out is not None:
         _write(system, parameters, {"file": str(file), "frame": frame, "temperature": temperature}, out, overwrite)
         if not as_json:
             print(f"\nbismut run {out}")
 
 
-def _told(found: Any) -> dict[str, Any]:
-    has = {"velocities": found.v, "orientations": found.q, "masses": found.mass, "moments": found.moments}
+def _summary(frames: Any) -> dict[str, Any]:
+    has = {"velocities": frames.v, "orientations": frames.q, "masses": frames.mass, "moments": frames.moments}
     known = [name for name, value in has.items() if value is not None]
-    counts = {name: found.species.count(name) for name in found.kinds}
+    counts = {name: frames.species.count(name) for name in frames.kinds}
     return {
-        "bodies": len(found.species),
+        "bodies": len(frames.species),
         "species": ", ".join(f"{count} {name}" for name, count in counts.items()),
-        "time": float(found.times[0]),
-        "step": int(found.steps[0]),
-        "box": "open" if found.box is None else ", ".join(f"{side:g}" for side in found.box.lengths),
+        "time": float(frames.times[0]),
+        "step": int(frames.steps[0]),
+        "box": "open" if frames.box is None else ", ".join(f"{side:g}" for side in frames.box.lengths),
         "holds": ", ".join(["positions", *known]),
     }
 
 
 def _write(system: str, parameters: list[str] | None, start: dict[str, Any], out: Path, overwrite: bool) -> None:
-    from bismut.cli.runs import typed
-    from bismut.cli.runs.carrying import configuration
+    from bismut.cli.runs.execute import configuration
+    from bismut.cli.runs.from_options import assignments, from_changes
     from bismut.errors import BismutError
 
     if out.exists() and not overwrite:
         raise BismutError(f"--out: {out} exists already. Choose another name, or replace it with --overwrite.")
-    ready = typed.from_typed(system, {}, {"parameters": typed.parameters(parameters), "start": start}, [])
+    changes: dict[str, Any] = {"start": {key: value for key, value in start.items() if value is not None}}
+    if parameters:
+        named = assignments("--set", parameters, "inertia=1,2,3")
+        changes["system"] = {"parameters": {name.replace("-", "_"): value for name, value in named.items()}}
+    ready = from_changes(system, changes)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(configuration(ready), encoding="utf-8")

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import print_json
+from bismut.cli.group import command, print_json
 
 
+@command("what the folder of a run holds")
 def info(
     run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder written by `bismut run`")],
     as_json: Annotated[bool, typer.Option("--json", help="everything but the arrays, as JSON")] = False,
@@ -19,7 +20,7 @@ def info(
     bismut info output/heavy-top
     """
     from bismut.cli.runs.toml import parsed
-    from bismut.ensembles.result import said
+    from bismut.ensembles.result import header_notes
     from bismut.store import open_run, parts_of, read_run
     from bismut.store.manifest import MANIFEST
 
@@ -31,31 +32,31 @@ def info(
             print("\n".join(f"  blocks {part.folder.name.replace('-', ':')}: {part}" for part in parts))
         return
     stored = open_run(run)
-    if "statistics" not in stored.parts:
+    if "statistics" not in stored.committed:
         if as_json:
             print_json({"folder": run, "state": stored.state, "asked": stored.asked, "done": stored.done, "blocks": len(stored.blocks)})
         else:
             print(f"no statistics yet\n{_unfinished(run)}")
         return
-    found = read_run(run)
-    groups = {name: group.to_dataset() for name, group in found.statistics.children.items()}
+    reader = read_run(run)
+    groups = {name: group.to_dataset() for name, group in reader.statistics.children.items()}
     if as_json:
         observed = {name: {"words": data.attrs.get("words", ""), "arrays": _shapes(data)} for name, data in groups.items()}
-        how_far = {"state": found.stored.state, "asked": found.stored.asked, "done": found.stored.done}
-        made = {"configuration": parsed(found.configuration, str(run / "run.toml")), "provenance": found.made}
-        certificate = None if found.certificate is None else found.certificate.as_json()
-        print_json({"folder": run, **how_far, **made, "statistics": observed, "certificate": certificate})
+        how_far = {"state": reader.stored.state, "asked": reader.stored.asked, "done": reader.stored.done}
+        provenance = {"configuration": parsed(reader.configuration, str(run / "run.toml")), "provenance": reader.full_provenance}
+        certificate = None if reader.certificate is None else reader.certificate.as_json()
+        print_json({"folder": run, **how_far, **provenance, "statistics": observed, "certificate": certificate})
         return
-    made, how = found.made, found.made["run"]
+    provenance, how = reader.full_provenance, reader.full_provenance["run"]
     print(f"{how['scheme']} on {how['space']}: {how['trajectories']} trajectories, {how['steps']} steps of {how['step']:g}, seed {how['seed']}")
-    print("\n".join([made["outcome"]["words"], *said(how)]))
-    if found.stored.state != "complete":
-        print(f"not complete: {found.stored}\n{_unfinished(run)}")
-    after = f", after {made['seconds']:g} s" if "seconds" in made else ""
-    print(f"\ncommand   {made.get('command', 'bismut.save')}\nwritten   {made['written']}{after}")
-    print("versions  " + ", ".join(f"{name} {number}" for name, number in made.get("versions", how["versions"]).items()))
-    if found.certificate is not None:
-        print("\n" + "\n".join(found.certificate.short()))
+    print("\n".join([provenance["outcome"]["words"], *header_notes(how)]))
+    if reader.stored.state != "complete":
+        print(f"not complete: {reader.stored}\n{_unfinished(run)}")
+    after = f", after {provenance['seconds']:g} s" if "seconds" in provenance else ""
+    print(f"\ncommand   {provenance.get('command', 'bismut.save')}\nwritten   {provenance['written']}{after}")
+    print("versions  " + ", ".join(f"{name} {number}" for name, number in provenance.get("versions", how["versions"]).items()))
+    if reader.certificate is not None:
+        print("\n" + "\n".join(reader.certificate.short()))
     print("\nObserved")
     for name, data in groups.items():
         if name not in ("final", "outcome"):
@@ -63,28 +64,28 @@ def info(
     final = groups.get("final")
     if final is not None and final.sizes:
         print(f"  final: {', '.join(f'{kind} {tuple(array.shape)}' for kind, array in final.items())}")
-    again = _again(run, made)
-    print(f"\nIn Python: bismut.load({str(run)!r}).  Pictures: bismut plot {quote(str(run))}.{again and f'  Again: {again}'}")
+    repeating = _repeating_command(run, provenance)
+    print(f"\nIn Python: bismut.load({str(run)!r}).  Pictures: bismut plot {quote(str(run))}.{repeating and f'  Again: {repeating}'}")
 
 
-def _again(run: Path, made: dict[str, Any]) -> str:
+def _repeating_command(run: Path, provenance: dict[str, Any]) -> str:
     """The command that repeats a run: a run file names no code, and a run made in Python has none."""
-    if made.get("model"):
-        return made.get("command", "")
+    if provenance.get("model"):
+        return provenance.get("command", "")
     return f"bismut run {quote(str(run / 'run.toml'))}" if (run / "run.toml").is_file() else ""
 
 
 def _unfinished(run: Path) -> str:
     """What there is of a run that is not complete, and what to do with it."""
-    from bismut.store import open_run, origin_of, verify_data
-    from bismut.store.reading import remedy, steadily
+    from bismut.store import open_run, read_provenance, verify_data
+    from bismut.store.run_reader import read_stable, remedy
 
     report, stored = verify_data(run), open_run(run)
     if not report.ok:
         return f"{report}\n{remedy(run)}"
     if stored.state == "running":
         return f"{report}\nIt is being written by {stored.writer or 'another process'}."
-    model = (steadily(run, origin_of).get("model") or {}).get("place")
+    model = (read_stable(run, read_provenance).get("model") or {}).get("place")
     return f"{report}\n`bismut resume {quote(str(run))}{f' --model {quote(model)}' if model else ''}` goes on."
 
 

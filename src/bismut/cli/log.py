@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.process import check_room
+from bismut.process import check_address_space
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -32,7 +32,7 @@ def common(
 ) -> None:
     """Options of all commands; they may stand before the command or after it."""
     del version
-    check_room()
+    check_address_space()
     if level is not None and level.lower() not in LEVELS:
         raise typer.BadParameter(f"expected one of {', '.join(LEVELS)}, got {level!r}.", param_hint="--log-level")
     chosen = level or ("debug" if verbose else None)
@@ -59,19 +59,19 @@ class _Stderr(logging.Handler):
 
 def moved_to_the_front(arguments: list[str]) -> list[str]:
     """Options of all commands that were typed behind a command, before it."""
-    front, rest, words = [], [], iter(arguments)
-    for word in words:
+    front, rest, remaining = [], [], iter(arguments)
+    for word in remaining:
         if word in ("-v", "--verbose") or word.startswith("--log-level="):
             front.append(word)
         elif word == "--log-level":
-            front += [word, *_next(words)]
+            front += [word, *_next(remaining)]
         else:
             rest.append(word)
             if word == "--":
                 break
-    return [*front, *rest, *words]
+    return [*front, *rest, *remaining]
 
 
-def _next(words: Any) -> list[str]:
-    word = next(words, None)
+def _next(remaining: Any) -> list[str]:
+    word = next(remaining, None)
     return [] if word is None else [word]

@@ -1,8 +1,10 @@
 """`bismut merge RUN`: one run of parts that were run with --blocks."""
 
+from bismut.cli.group import command
 from bismut.cli.options import AsJson, Force, Model, RunFolder
 
 
+@command("combine parts that were run with --blocks into one run")
 def merge(run: RunFolder, model: Model = None, force: Force = False, as_json: AsJson = False) -> None:
     """Put the parts of a run together. The result is that of the whole run, bit for bit, and nothing is computed; parts are removed afterwards.
 
@@ -13,10 +15,10 @@ def merge(run: RunFolder, model: Model = None, force: Force = False, as_json: As
     bismut run heavy-top --trajectories 1e5 --out top --blocks 12:25
     bismut merge top
     """
-    from bismut.cli.runs.again import again
-    from bismut.cli.runs.carrying import command_line, end, tell
+    from bismut.cli.runs.execute import command_line, exit_with_code, print_outcome
+    from bismut.cli.runs.restore import restore
     from bismut.store import merge_parts
 
-    kept = merge_parts(run, lambda stored: again(stored, model, force).request, command=command_line(), force=force)
-    tell(kept, as_json)
-    end(kept, run, model)
+    stored = merge_parts(run, lambda stored: restore(stored, model, force).request, command=command_line(), force=force)
+    print_outcome(stored, as_json)
+    exit_with_code(stored, run, model)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from bismut.cli.group import command
+
 TEMPLATE = '''"""A pendulum that random gusts push about. Change it into your own.
 
     L = ½ m l² v² + m g l cos q,      γ = s sin q
@@ -50,6 +52,7 @@ observables = {{"height": lambda state: -jnp.cos(state.q)}}  # functions of a st
 '''
 
 
+@command("start a model of your own")
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE.py", help="the Python file to write")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace an existing file")] = False,

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from bismut.cli.group import print_json
+from bismut.cli.group import command, print_json
 
 
+@command("pictures of what the folder of a run holds")
 def plot(
     run: Annotated[Path, typer.Argument(metavar="FOLDER", help="a folder written by `bismut run`")],
     what: Annotated[list[str] | None, typer.Argument(metavar="[PICTURE]...", help="names of pictures [all]")] = None,
@@ -44,12 +45,12 @@ def plot(
         file = animate(view(run, frames=100).scene, (out or run / "pictures") / f"paths.{kind}", dark=dark)
         print_json({"paths": file}) if as_json else print(f"{'paths':24} {file}")
         return
-    found = read_run(run)
-    if found.stored.state != "complete":
-        print(f"bismut: {run} is not complete: {found.stored}.", file=sys.stderr)
-    known = pictures(found.statistics, found.made["run"], found.made.get("labels", {}))
-    if found.certificate is not None:
-        report = found.certificate
+    reader = read_run(run)
+    if reader.stored.state != "complete":
+        print(f"bismut: {run} is not complete: {reader.stored}.", file=sys.stderr)
+    known = pictures(reader.statistics, reader.full_provenance["run"], reader.full_provenance.get("labels", {}))
+    if reader.certificate is not None:
+        report = reader.certificate
         known["certificate"] = Picture(report.headline, partial(fill, report=report), size_of(report))
     if only_list:
         if as_json:

@@ -1,9 +1,10 @@
 """`bismut repair RUN`: recompute what is damaged."""
 
-from bismut.cli.group import print_json
+from bismut.cli.group import command, print_json
 from bismut.cli.options import AsJson, Force, Model, RunFolder
 
 
+@command("recompute what is damaged in the folder of a run")
 def repair(run: RunFolder, model: Model = None, force: Force = False, as_json: AsJson = False) -> None:
     """Find what is missing or altered, and recompute exactly that: damaged blocks, statistics, documents, and what followed an altered line in the
     manifest. Blocks are functions of their numbers, so what is restored is what was lost.
@@ -12,16 +13,16 @@ def repair(run: RunFolder, model: Model = None, force: Force = False, as_json: A
     bismut verify output/heavy-top --data
     bismut repair output/heavy-top
     """
-    from bismut.cli.runs.again import again
-    from bismut.cli.runs.carrying import command_line, end
+    from bismut.cli.runs.execute import command_line, exit_with_code
+    from bismut.cli.runs.restore import restore
+    from bismut.formatting import counted, first_of
     from bismut.store import repair as mend
     from bismut.store import verify_data
-    from bismut.wording import counted, first_of
 
-    done = mend(run, lambda stored: again(stored, model, force).request, command=command_line(), force=force)
+    done = mend(run, lambda stored: restore(stored, model, force).request, command=command_line(), force=force)
     if as_json:
-        told = {"damaged": done.damaged, "computed": done.computed, "others": done.others, "extended": done.extended}
-        print_json({"folder": run, **told})
+        summary = {"damaged": done.damaged, "computed": done.computed, "others": done.others, "extended": done.extended}
+        print_json({"folder": run, **summary})
     elif not done.damaged:
         print(f"{run}: nothing is damaged.")
     else:
@@ -37,5 +38,5 @@ def repair(run: RunFolder, model: Model = None, force: Force = False, as_json: A
                 "What stood behind the altered line is given up. If the run had been extended there, extend it again: this is what was asked before."
             )
         print(verify_data(run))
-    if done.kept is not None:
-        end(done.kept, run, model)
+    if done.outcome is not None:
+        exit_with_code(done.outcome, run, model)

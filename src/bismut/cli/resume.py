@@ -1,18 +1,14 @@
 """`bismut resume RUN`: go on with a run that was interrupted, killed or out of time."""
 
-from bismut.cli.options import AsJson, Cluster, Force, Insecure, MaxTime, Model, RunFolder, Workers
+from typing import Any
+
+from bismut.cli.group import command
+from bismut.cli.options import RESUMING, RunFolder, with_options
 
 
-def resume(
-    run: RunFolder,
-    model: Model = None,
-    force: Force = False,
-    max_time: MaxTime = None,
-    workers: Workers = None,
-    cluster: Cluster = None,
-    insecure: Insecure = False,
-    as_json: AsJson = False,
-) -> None:
+@command("resume a run that was stopped or killed")
+@with_options(RESUMING)
+def resume(run: RunFolder, **how: Any) -> None:
     """Resume at the last committed block and checkpoint. The result is that of a run that was never stopped, bit for bit.
 
     Refused if configuration, dtype, block size, versions, machine or the text of a model have changed; it reports what differs.
@@ -23,6 +19,6 @@ def resume(
     bismut resume output/heavy-top --max-time 2h
     bismut resume output/heavy-top --cluster local:2
     """
-    from bismut.cli.runs.going_on import go_on
+    from bismut.cli.runs.restore import resume_stored
 
-    go_on(run, {}, model=model, force=force, max_time=max_time, workers=workers, cluster=cluster, insecure=insecure, as_json=as_json)
+    resume_stored(run, {}, **how)

@@ -6,35 +6,15 @@ from typing import Annotated, Any
 import typer
 
 from bismut.cli import began, options
-from bismut.cli.group import print_json
-from bismut.cli.runs.executors import chosen_executor
+from bismut.cli.group import command, print_json
 
 OUTPUT = Path("output")
 
 
+@command("run a system, and keep what was observed in a folder")
+@options.run_options()
 def run(
     what: options.What,
-    parameters: options.Parameters = None,
-    scheme: options.Scheme = None,
-    retraction: options.Retraction = None,
-    temperature: options.Temperature = None,
-    friction: options.Friction = None,
-    rate: options.Rate = None,
-    splitting: options.Splitting = None,
-    start: options.Start = None,
-    step: options.Step = None,
-    steps: options.Steps = None,
-    trajectories: options.Trajectories = None,
-    seed: options.Seed = None,
-    every: options.Every = None,
-    burn_in: options.BurnIn = None,
-    t0: options.T0 = None,
-    sweep: options.Sweep = None,
-    observe: options.Observe = None,
-    until: options.Until = None,
-    out: options.Out = None,
-    final: options.Final = None,
-    block: options.Block = None,
     max_time: options.MaxTime = None,
     workers: options.Workers = None,
     cluster: options.Cluster = None,
@@ -44,6 +24,7 @@ def run(
     write: Annotated[Path | None, typer.Option(metavar="RUN.toml", help="write the run file for what was typed, and run")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="report what the run would take, and do not run")] = False,
     as_json: options.AsJson = False,
+    **typed: Any,
 ) -> None:
     """Run a system and keep what was observed, with its configuration and provenance, in a folder.
 
@@ -61,11 +42,11 @@ def run(
 
     \b
     --observe takes
-      energy,q,vertical      quantities: energy, kinetic_energy, temperature, q, p, orientation, the name of a symmetry
-                             (its momentum map; `bismut show` lists them); from the ledger heat, work, integrator_error, acceptance
-      paths                  the first three trajectories, whole
-      time_average:energy    an observer of a quantity: time_average, extremes, quantiles, autocorrelation;
-                             mean_squared_displacement stands alone
+      energy,q,vertical      quantities: q, p, orientation, the name of a symmetry (its momentum map; `bismut show` lists them),
+                             {quantities}
+      paths                  the first three trajectories
+      time_average:energy    an observer of a quantity; mean_squared_displacement and maximum_excursion stand alone:
+                             {observers}
       'a={...}'              any observer, as in a run file, under a name you choose:
                              'turns={kind="histogram", of={name="p", component=0}, range=[-3, 3]}'
 
@@ -74,19 +55,10 @@ def run(
     docs/command-line.md has every key of a run file. Exit codes: 0 success, 1 trajectories failed or the disk is full, 2 wrong usage,
     75 the time is up, 130 interrupted, 143 ended by SIGTERM.
     """
-    from bismut.cli.runs import typed
+    from bismut.cli.runs.execute import chosen_executor
+    from bismut.cli.runs.from_options import from_options
 
-    numbers = {"step": step, "steps": steps, "trajectories": trajectories, "seed": seed, "every": every, "burn_in": burn_in, "t0": t0, "block": block}
-    tables = {
-        "parameters": typed.parameters(parameters),
-        "scheme": {"name": scheme, "retraction": retraction},
-        "bath": typed.bath(temperature, friction, rate, splitting),
-        "start": typed.settings("--start", start, "q=0.5"),
-        "sweep": typed.sweeps(sweep),
-        "until": typed.settings("--until", until, "energy=0.01"),
-        "output": {"folder": out and str(out), "final": final},
-    }
-    ready = typed.from_typed(what, numbers, tables, observe or [])
+    ready = from_options(what, typed)
     if write is not None:
         _write(write, ready, overwrite)
     if dry_run:
@@ -94,11 +66,11 @@ def run(
         return
     overwrite = overwrite or ready.document.get("output", {}).get("overwrite", False)
     with chosen_executor(workers, cluster, insecure) as executor:
-        _carry_out(ready, overwrite, as_json, max_time, executor, blocks)
+        _execute(ready, overwrite, as_json, max_time, executor, blocks)
 
 
 def _write(file: Path, ready: Any, overwrite: bool) -> None:
-    from bismut.cli.runs.carrying import configuration
+    from bismut.cli.runs.execute import configuration
     from bismut.errors import BismutError
 
     if ready.model.text is not None:
@@ -115,18 +87,17 @@ def _write(file: Path, ready: Any, overwrite: bool) -> None:
 def _rehearse(ready: Any, as_json: bool) -> None:
     from dataclasses import asdict
 
-    plan = ready.simulate(dry_run=True)
+    plan = ready.plan()
     if as_json:
         print_json({"plan": asdict(plan)})
     else:
         print(plan)
 
 
-def _carry_out(ready: Any, overwrite: bool, as_json: bool, max_time: float | None, executor: Any, blocks: range | None) -> None:
-    from bismut.cli.runs.carrying import carry_out, claimed
-    from bismut.cli.runs.parts import carry_out_part
+def _execute(ready: Any, overwrite: bool, as_json: bool, max_time: float | None, executor: Any, blocks: range | None) -> None:
+    from bismut.cli.runs.execute import claimed, execute, execute_part
+    from bismut.ensembles.interruption import deadline_after
     from bismut.errors import BismutError
-    from bismut.store import deadline_after
 
     deadline, output = deadline_after(max_time, began()), ready.document.get("output", {})
     # A model is called file.py:name, and its results after the file.
@@ -135,8 +106,8 @@ def _carry_out(ready: Any, overwrite: bool, as_json: bool, max_time: float | Non
     if blocks is not None:
         if "folder" not in output:
             raise BismutError("--blocks needs --out FOLDER, in which the parts of the run meet.")
-        carry_out_part(ready, request, folder, blocks, overwrite=overwrite, deadline=deadline, as_json=as_json, executor=executor)
+        execute_part(ready, request, folder, blocks, overwrite=overwrite, deadline=deadline, as_json=as_json, executor=executor)
         return
     run = claimed(ready, request, folder, overwrite=overwrite, numbered="folder" not in output and not overwrite)
     model = None if ready.model.text is None else ready.model.entry.name
-    carry_out(run, request, deadline=deadline, as_json=as_json, model=model, executor=executor)
+    execute(run, request, deadline=deadline, as_json=as_json, model=model, executor=executor)

@@ -1,7 +1,7 @@
-"""What a terminal can show, and what happens when nobody listens any more.
+"""What a terminal can show, and closed pipes.
 
-Formulas and marks are written with their own letters. Where the terminal knows only ASCII they are spelled: ✓ becomes ok, γ becomes gamma. When the
-reader of a pipe has gone (`bismut list | head -1`), the command ends without a word.
+Formulas and marks are written with their own letters. Where the terminal has only ASCII they are spelled: ✓ becomes ok, γ becomes gamma. When the
+reader of a pipe has ended (`bismut list | head -1`), the command ends without a message.
 """
 
 from __future__ import annotations
@@ -15,28 +15,14 @@ from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any
 
-from bismut.wording import printable
+from bismut.formatting import printable
 
 CLOSED = 141  # 128 + SIGPIPE, as the shell reports it
 
 _SPELLED = {
-    **{
-        "✓": "ok",
-        "✗": "FAILED",
-        "·": ".",
-        "–": "-",
-        "—": "-",
-        "−": "-",
-        "…": "...",
-        "×": "x",
-        "±": "+/-",
-        "√": "sqrt",
-        "∂": "d",
-        "∘": "o",
-        "⊕": "(+)",
-    },
-    **{"≤": "<=", "≥": ">=", "≈": "~", "→": "->", "↦": "->", "⟨": "<", "⟩": ">", "∫": "int", "ℝ": "R", "Σ": "Sum", "𝔊": "G", "⊖": "(-)", "⊗": "(x)"},
-    **{"°": "deg", "∈": "in", "∞": "inf", "⟹": "=>", "’": "'", "“": '"', "”": '"'},
+    **{"✓": "ok", "✗": "FAILED", "·": ".", "–": "-", "—": "-", "−": "-", "…": "...", "×": "x", "±": "+/-", "√": "sqrt", "∂": "d", "∘": "o"},
+    **{"≤": "<=", "≥": ">=", "≈": "~", "→": "->", "↦": "->", "⟨": "<", "⟩": ">", "∫": "int", "ℝ": "R", "Σ": "Sum", "𝔊": "G"},
+    **{"⊕": "(+)", "⊖": "(-)", "⊗": "(x)", "°": "deg", "∈": "in", "∞": "inf", "⟹": "=>", "’": "'", "“": '"', "”": '"'},
 }
 
 
@@ -92,8 +78,8 @@ def escaped() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def nobody_listens() -> int:
-    """After a broken pipe: what is still to be written goes nowhere, and the process ends quietly."""
+def discard_output() -> int:
+    """After a broken pipe: discard what is still to be written, and return the exit code."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     return CLOSED

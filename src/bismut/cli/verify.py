@@ -6,25 +6,21 @@ from typing import Annotated, Any
 import typer
 
 from bismut.cli import options
-from bismut.cli.group import FAILED, print_json, system_names
+from bismut.cli.group import FAILED, command, print_json, system_names
 
 PAGE = Path("docs/measured.md")
 REPORTS = Path("output/measured")
 
 
+@command("every claim of a scheme, measured; or a folder's data")
+@options.run_options(
+    "system__parameters", "scheme__name", "bath__temperature", "bath__friction", "bath__rate", "bath__mobility", "bath__splitting", "step", "seed"
+)
 def verify(
     what: Annotated[
         str | None,
         typer.Argument(metavar="[WHAT]", help="a gallery name, a run file, model.py:system, or the folder of a run", autocompletion=system_names),
     ] = None,
-    parameters: options.Parameters = None,
-    scheme: options.Scheme = None,
-    temperature: options.Temperature = None,
-    friction: options.Friction = None,
-    rate: options.Rate = None,
-    splitting: options.Splitting = None,
-    step: options.Step = None,
-    seed: options.Seed = None,
     budget: Annotated[str, typer.Option(metavar="TIME", help="for sampling: 10s, 2m, 1h; 0 for none")] = "10s",
     tolerance: Annotated[float, typer.Option(metavar="X", help="how far temperatures may deviate, relatively")] = 0.02,
     quick: Annotated[bool, typer.Option("--quick", help="only structure and consistency: no orders, no engines, no sampling")] = False,
@@ -37,6 +33,7 @@ def verify(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=f"where --all writes its page [{PAGE}]")] = None,
     data: Annotated[bool, typer.Option("--data", help="of a run's folder: compare every committed file with its checksum instead")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
+    **typed: Any,
 ) -> None:
     """Measure every claim of a scheme: structure, orders, what was written by hand, engines, and equilibrium where there is a bath.
 
@@ -63,17 +60,12 @@ def verify(
         return
     assert what is not None
     if data:
-        tell_data(Path(what), as_json)
+        print_data_report(Path(what), as_json)
         return
-    from bismut.cli.runs import typed
+    from bismut.cli.runs.from_options import from_options
     from bismut.findings import verify as measure
 
-    tables = {
-        "parameters": typed.parameters(parameters),
-        "scheme": {"name": scheme},
-        "bath": typed.bath(temperature, friction, rate, splitting),
-    }
-    ready = typed.from_typed(_place(what), {"step": step, "seed": seed}, tables, [])
+    ready = from_options(_place(what), typed)
     settings = {"order": not quick, "budget": 0.0 if quick else budget, "tolerance": tolerance}
     report = measure(ready.scheme, ready.start, step=float(ready.document["step"]), seed=int(ready.document["seed"]), **settings)
     if picture is not None:
@@ -82,12 +74,12 @@ def verify(
     raise typer.Exit(report.exit_code)
 
 
-def tell_data(run: Path, as_json: bool) -> None:
+def print_data_report(run: Path, as_json: bool) -> None:
     """What of a run is complete, partial and corrupt."""
     from dataclasses import asdict
 
     from bismut.store import verify_data
-    from bismut.store.reading import remedy
+    from bismut.store.run_reader import remedy
 
     report = verify_data(run)
     if as_json:
@@ -101,14 +93,14 @@ def tell_data(run: Path, as_json: bool) -> None:
 def _place(what: str) -> str:
     """A run's folder stands for its run file."""
     from bismut.errors import BismutError
-    from bismut.store.reading import peek
+    from bismut.store import open_run
 
     folder = Path(what)
     if not folder.is_dir():
         return what
     if (folder / "model.txt").exists():
         raise BismutError(f"The system of {folder} came from a Python model, and a folder is never run as code. Use: bismut verify model.py:system")
-    peek(folder)  # is it a run, or parts of one?
+    open_run(folder, allow_damage=True)  # is it a run, or parts of one?
     if not (folder / "run.toml").exists():
         raise BismutError(f"{folder} holds no run.toml, so it was not made by `bismut run`.")
     return str(folder / "run.toml")
@@ -133,8 +125,7 @@ def _everything(page: Path, budget: str, quick: bool, own: bool, resume: bool, a
     import sys
     import time
 
-    from bismut.cli.runs.measured import Pair, Settings, gone_through, pairs
-    from bismut.cli.runs.measured_page import page_of
+    from bismut.cli.runs.verify_gallery import Settings, SystemWithScheme, measure_all, page_of, pairs
     from bismut.findings.verify import seconds_of
 
     seconds_of(budget)  # refused now, not after the first pair
@@ -144,10 +135,10 @@ def _everything(page: Path, budget: str, quick: bool, own: bool, resume: bool, a
     stream, began, reports = sys.stderr if as_json else sys.stdout, time.monotonic(), {}
     command = " ".join(["bismut verify --all", *(["--own"] if own else []), *(["--quick"] if quick else [f"--budget {budget}"])])
 
-    def begun(number: int, pair: Pair) -> None:
+    def begun(number: int, pair: SystemWithScheme) -> None:
         print(f"[{number + 1}/{len(chosen)}, {(time.monotonic() - began) / 60:.0f} min] {pair.name} ...", file=sys.stderr, flush=True)
 
-    for pair, report in gone_through(chosen, settings, REPORTS, resume=resume, begun=begun):
+    for pair, report in measure_all(chosen, settings, REPORTS, resume=resume, begun=begun):
         reports[pair.name] = report
         print(f"{report.verdict.value:10} {pair.name}: {report.headline} ({report.seconds or 0:.0f} s)", file=stream, flush=True)
         page.write_text(page_of(reports, settings, refused, command, len(chosen) - len(reports)), encoding="utf-8")
@@ -159,10 +150,11 @@ def _everything(page: Path, budget: str, quick: bool, own: bool, resume: bool, a
 
 
 def _peers(budget: str, as_json: bool) -> None:
-    from bismut.findings.peers import judge
+    from bismut.findings.peers import judge_peers
     from bismut.findings.verify import seconds_of
 
-    reports, missing = judge(seconds_of(budget))
+    seconds_of(budget)
+    reports, missing = judge_peers()
     if as_json:
         print_json({"reports": {name: report.as_json() for name, report in reports.items()}, "missing": missing})
         return

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from bismut.cli.group import print_json
+from bismut.cli.group import command, print_json
 
 
+@command("look at moving bodies in a browser")
 def view(
     runs: Annotated[
         list[Path], typer.Argument(metavar="FOLDER...", help="folders of `bismut run ... --observe paths`; several are shown side by side")
@@ -27,7 +28,7 @@ def view(
     bismut view top --trajectories 0,1 --html top.html
     """
     from bismut.errors import BismutError
-    from bismut.showing import counted
+    from bismut.formatting import counted
     from bismut.views import view as shown
 
     try:

@@ -3,62 +3,51 @@
 import importlib
 import logging
 from functools import lru_cache
-from typing import Any, NamedTuple
 
 import jax
 
-from bismut.engines.engine import Engine, Program, Task, TooLong
-from bismut.engines.split import Split, alone, recorded
+from bismut.engines.engine import Engine, Executable, Lowered, Refusal, Task
+from bismut.engines.split import SplitProgram, alone, recorded
 from bismut.engines.xla import Xla
 from bismut.errors import BismutError
 
 log = logging.getLogger(__name__)
 
 
-class Choice(NamedTuple):
-    """An engine, why it was chosen, how many trajectories it advances side by side at least, how many operations a step has, if it knows; and, by
-    their places, the watches that XLA computes from recorded states, each with the reason. `instead` says that another engine was preferred."""
+def choose(mode: str, task: Task, longest: int | None = None, arithmetic: str | None = None, few: bool = False) -> Lowered:
+    """The task lowered by the native engine where it can, by XLA elsewhere; or by the one that was asked for, with an error if it cannot.
 
-    engine: Engine
-    why: str
-    together: int = 1
-    operations: int | None = None
-    others: tuple[tuple[int, str], ...] = ()
-    instead: bool = False
-
-
-def choose(mode: str, task: Task, longest: int | None = None) -> Choice:
-    """The native engine where it can, XLA elsewhere; or the one that was asked for, with an error if it cannot.
-
-    Steps of more than `longest` operations are left to XLA.
+    Steps of more than `longest` operations are left to XLA, whose arithmetic is its own. For `few` trajectories code is narrow: bits do not depend on
+    the width, only how fast one trajectory is.
     """
+    xla = Xla().lower(task)
     if mode == "xla":
-        return Choice(Xla(), "asked for")
-    offered = _offered(task, longest, patient=mode == "native")
-    if isinstance(offered, Choice):
+        return xla
+    offered = _offered(task, longest, arithmetic, few, patient=mode == "native")
+    if isinstance(offered, Lowered):
         return offered
     if mode == "native":
-        raise BismutError(f'mode="native" cannot run this: {offered}. mode="auto" uses XLA where necessary.')
-    if not isinstance(offered, TooLong):
-        _warn(offered)
-    return Choice(Xla(), offered, instead=not isinstance(offered, TooLong))
+        raise BismutError(f'mode="native" cannot run this: {offered.text}. mode="auto" uses XLA where necessary.')
+    if not offered.preferred:
+        _warn(offered.text)
+    return xla._replace(why=offered.text, instead=not offered.preferred)
 
 
-def native_program(task: Task, longest: int | None = None) -> Program | None:
-    """The task as machine code, for those who have another way where there is none."""
-    engine = choose("auto", task, longest).engine
-    program = compiled(engine, task) if engine.name == "native" else None
-    return None if isinstance(program, str) else program
+def native_program(task: Task, longest: int | None = None, arithmetic: str | None = None, few: bool = False) -> Executable | None:
+    """The task as machine code; None where there is none and the caller has another way."""
+    lowered = choose("auto", task, longest, arithmetic, few)
+    program = compiled(lowered) if lowered.engine.name == "native" else None
+    return None if isinstance(program, Refusal) else program
 
 
-def compiled(engine: Engine, task: Task) -> Program | str:
-    """The program of the native engine; or why LLVM cannot make it, in spite of what the engine thought."""
+def compiled(lowered: Lowered) -> Executable | Refusal:
+    """The program of the native engine; or why LLVM cannot make it, although the engine took the task."""
     try:
-        return engine.compile(task)
+        return lowered.compile()
     except Exception as problem:
-        reason = f"LLVM could not compile it ({type(problem).__name__}: {problem})"
-        _warn(reason)
-        return reason
+        refusal = Refusal(f"LLVM could not compile it ({type(problem).__name__}: {problem})")
+        _warn(refusal.text)
+        return refusal
 
 
 def in_place(why: str) -> str:
@@ -72,25 +61,25 @@ def _warn(why: str) -> None:
     log.warning("XLA computes instead of the native engine, which may be many times slower: %s", why)
 
 
-def _offered(task: Task, longest: int | None, patient: bool) -> Choice | str:
-    """The native engine, which has looked at the task; or why it cannot take it."""
+def _offered(task: Task, longest: int | None, arithmetic: str | None, few: bool, patient: bool) -> Lowered | Refusal:
+    """The task lowered by the native engine, if need be without some watches."""
     if jax.default_backend() != "cpu":
-        return f"the native engine is one for processors, and JAX computes on {jax.default_backend()}"
+        return Refusal(f"the native engine is one for processors, and JAX computes on {jax.default_backend()}")
     try:
-        engine = importlib.import_module("bismut.engines.native.engine").Native(longest=longest, patient=patient)
+        native = importlib.import_module("bismut.engines.native.engine")
     except ImportError as problem:
-        return f"the native engine cannot be loaded: {problem}"
-    refused = engine.refusal(task)
-    if refused is None:
-        return Choice(engine, *engine.manner(task))
-    return refused if isinstance(refused, TooLong) else _split(engine, task) or refused
+        return Refusal(f"the native engine cannot be loaded: {problem}")
+    engine = native.Native(native.FEW if few else None, longest=longest, patient=patient, arithmetic=arithmetic)
+    offered = engine.lower(task)
+    return _split(engine, task) or offered if isinstance(offered, Refusal) and not offered.preferred else offered
 
 
-def _split(engine: Any, task: Task) -> Choice | None:
+def _split(engine: Engine, task: Task) -> Lowered | None:
     """Steps by the engine and some watches by XLA; None if it is not for a watch that the engine refuses the task."""
-    others = tuple((i, reason) for i, watch in enumerate(task.watches) if (reason := engine.refusal(alone(task, watch))) is not None)
-    places = tuple(i for i, _ in others)
-    stepped = recorded(task, places)
-    if not others or engine.refusal(stepped) is not None:
+    answers = {i: engine.lower(alone(task, watch)) for i, watch in enumerate(task.watches)}
+    refused = tuple((i, answer.text) for i, answer in answers.items() if isinstance(answer, Refusal))
+    positions = tuple(i for i, _ in refused)
+    stepped = engine.lower(recorded(task, positions)) if refused else None
+    if not isinstance(stepped, Lowered):
         return None
-    return Choice(Split(engine, places, stepped), *engine.manner(stepped), others=others)
+    return stepped._replace(compile=lambda: SplitProgram(stepped.compile(), task, positions), observers=refused)

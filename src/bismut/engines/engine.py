@@ -11,9 +11,10 @@ of how a run is cut into calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import jax
 import numpy as np
 
 
@@ -37,7 +38,7 @@ class Task(NamedTuple):
     draw      (trajectory, k, h, numbers) ↦ dW (per, m), the increments of the group of `per` successive steps in which step k lies;
               trajectory and k are 64-bit counters as pairs (low, high) of uint32
     per       how many steps one draw serves
-    watches   those who look
+    watches   what is observed
     example   a state, or its shapes
     numbers   what all trajectories share, or its shapes
     dtype     of h, t, dW: float64 or float32
@@ -65,6 +66,22 @@ class Course(NamedTuple):
         return self.t0 + self.h * k
 
 
+class Schedule(NamedTuple):
+    """`ticks` times `stride` steps. After each stride watch i looks if the steps since the watch began, `passed` before the call, are a multiple of
+    every[i] (0: never); before the first step those look that `first` names, for whom it is a multiple too. So many `threads` may work on it."""
+
+    ticks: int
+    stride: int
+    every: tuple[int, ...] = ()
+    passed: int = 0
+    first: tuple[bool, ...] = ()
+    threads: int = 1
+
+    def after(self, ticks: int) -> Schedule:
+        """What is left after some of the ticks."""
+        return self._replace(ticks=self.ticks - ticks, passed=self.passed + ticks * self.stride, first=())
+
+
 class Batch(NamedTuple):
     """Trajectories on their way: their numbers (n,) as uint64; the step they have reached; at which step each ceased to be finite (n,), −1 where it
     did not; their carries, and the memories of their watches, in a form of the engine's own."""
@@ -77,7 +94,7 @@ class Batch(NamedTuple):
 
 
 @runtime_checkable
-class Program(Protocol):
+class Executable(Protocol):
     """A compiled task. A batch can be advanced again from where it was, but its watches remember only one way: their memories are handed on. Threads
     may share a program."""
 
@@ -86,27 +103,15 @@ class Program(Protocol):
         ...
 
     def begin(self, course: Course, numbers: Any, trajectories: np.ndarray, states: Any, step: int = 0) -> Batch:
-        """Trajectories, by their numbers, at states with a leading axis, of length 1 if all begin alike; nobody watches yet."""
+        """Trajectories, by their numbers, at states with a leading axis, of length 1 if all begin alike; without watches."""
         ...
 
     def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
         """The batch with its watches begun, now."""
         ...
 
-    def advance(
-        self,
-        course: Course,
-        numbers: Any,
-        batch: Batch,
-        ticks: int,
-        stride: int,
-        every: tuple[int, ...],
-        passed: int,
-        first: tuple[bool, ...] = (),
-    ) -> tuple[Batch, list]:
-        """`ticks` times `stride` steps. After each stride watch i looks if the steps since the watch began, `passed` before the call, are a multiple
-        of every[i] (0: never); before the first step those look that `first` names, for whom it is a multiple too. Rows of watch i: a tree of arrays
-        (looks, n, ...)."""
+    def advance(self, course: Course, numbers: Any, batch: Batch, schedule: Schedule) -> tuple[Batch, list]:
+        """The batch after the steps of a schedule, and the rows of each watch: a tree of arrays (looks, n, ...)."""
         ...
 
     def states(self, batch: Batch) -> Any:
@@ -118,10 +123,6 @@ class Program(Protocol):
         ...
 
 
-class TooLong(str):
-    """Why a task is not taken, where that is what its scheme prefers."""
-
-
 @runtime_checkable
 class Engine(Protocol):
     """Makes programs."""
@@ -130,11 +131,48 @@ class Engine(Protocol):
 
     @property
     def machine(self) -> str:
-        """What programs are made for: processor, what of it decides how numbers are rounded, compiler."""
+        """What programs are made for: processor and compiler. It decides how fast they are."""
         ...
 
-    def refusal(self, task: Task) -> str | None:
-        """Why this engine cannot take the task, in words; None if it can."""
+    @property
+    def arithmetic(self) -> str:
+        """What decides how numbers are rounded: "fused" or "plain"; or, where no more is promised, the machine."""
         ...
 
-    def compile(self, task: Task) -> Program: ...
+    def lower(self, task: Task) -> Lowered | Refusal:
+        """The task, ready to be compiled; or why this engine cannot take it. Only wrong input is an exception."""
+        ...
+
+
+class Refusal(NamedTuple):
+    """Why an engine does not take a task; `preferred` where that is what its scheme asks for."""
+
+    text: str
+    preferred: bool = False
+
+
+class Lowered(NamedTuple):
+    """A task that an engine takes.
+
+    engine      the one that takes it
+    compile     () ↦ the program; each call compiles
+    why         how it is run, or why by this engine
+    together    how many trajectories are advanced side by side at least
+    operations  of a step of one trajectory, if that is known
+    observers   watches that XLA computes from recorded states, by their positions, each with the reason
+    instead     whether another engine was preferred
+    """
+
+    engine: Engine
+    compile: Callable[[], Executable]
+    why: str
+    together: int = 1
+    operations: int | None = None
+    observers: tuple[tuple[int, str], ...] = ()
+    instead: bool = False
+
+
+def consecutive_rows(parts: Sequence) -> Any:
+    """Rows of one watch that follow each other; () if there are none."""
+    there = [rows for rows in parts if jax.tree.leaves(rows)]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *there) if len(there) > 1 else there[0] if there else ()

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from bismut.engines.engine import Batch, Course, Engine, Program, Task, Watch
+from bismut.engines.engine import Batch, Course, Executable, Schedule, Task, Watch, consecutive_rows
 
 _BYTES = 2**24  # of states that are recorded before they are looked at
 _LEAST = 16  # trajectories for which XLA's code is made
@@ -27,27 +26,6 @@ class Memories(NamedTuple):
 
     native: Any
     others: dict[int, Any]
-
-
-@dataclass(frozen=True)
-class Split:
-    """The native engine for all but some watches of a task, which are given by their places; `stepped` is what it computes of the task."""
-
-    native: Engine
-    others: tuple[int, ...]
-    stepped: Task
-    name = "native"
-
-    @property
-    def machine(self) -> str:
-        return self.native.machine
-
-    def refusal(self, task: Task) -> str | None:
-        del task
-        return self.native.refusal(self.stepped)
-
-    def compile(self, task: Task) -> SplitProgram:
-        return SplitProgram(self.native.compile(self.stepped), task, self.others)
 
 
 def recorded(task: Task, others: tuple[int, ...]) -> Task:
@@ -66,7 +44,7 @@ def alone(task: Task, watch: Watch) -> Task:
 class SplitProgram:
     """The program of the native engine, and one of XLA for each watch that is not in it."""
 
-    def __init__(self, native: Program, task: Task, others: tuple[int, ...]):
+    def __init__(self, native: Executable, task: Task, others: tuple[int, ...]):
         self._native, self._others, self._dtype = native, others, task.dtype
         self._size = sum(leaf.dtype.itemsize * int(np.prod(leaf.shape)) for leaf in jax.tree.leaves(task.example))
         self._begin = {i: jax.jit(jax.vmap(task.watches[i].begin, (0, 0, None))) for i in others}
@@ -91,40 +69,30 @@ class SplitProgram:
         others = {i: self._call(self._begin[i], numbers, states, times) for i in self._others}
         return new._replace(memory=Memories(new.memory, others))
 
-    def advance(
-        self,
-        course: Course,
-        numbers: Any,
-        batch: Batch,
-        ticks: int,
-        stride: int,
-        every: tuple[int, ...],
-        passed: int,
-        first: tuple[bool, ...] = (),
-    ) -> tuple[Batch, list]:
+    def advance(self, course: Course, numbers: Any, batch: Batch, schedule: Schedule) -> tuple[Batch, list]:
         others = dict(batch.memory.others) if batch.memory is not None else {}
         batch, parts = _natively(batch), []
         most = max(1, _BYTES // max(1, self._size * len(batch.trajectories)))
         while True:
-            now = min(ticks, most)
-            batch, rows = self._native.advance(course, numbers, batch, now, stride, every, passed, first)
+            now = min(schedule.ticks, most)
+            batch, rows = self._native.advance(course, numbers, batch, schedule._replace(ticks=now))
             for i in self._others:
                 others[i], rows[i] = self._looked(i, others.get(i, ()), rows[i], numbers)
             parts.append(rows)
-            ticks, passed, first = ticks - now, passed + now * stride, ()
-            if not ticks:
+            schedule = schedule.after(now)
+            if not schedule.ticks:
                 break
         memory = None if batch.memory is None else Memories(batch.memory, others)
-        return batch._replace(memory=memory), [_following(rows) for rows in zip(*parts, strict=True)]
+        return batch._replace(memory=memory), [consecutive_rows(rows) for rows in zip(*parts, strict=True)]
 
     def _looked(self, which: int, memory: Any, rows: Any, numbers: Any) -> tuple[Any, Any]:
         """What a watch remembers and saw, from the states and times at its looks."""
         states, times = rows
-        found = []
+        rows_seen = []
         for k in range(len(times)):
             memory, row = self._call(self._look[which], numbers, memory, jax.tree.map(lambda leaf, k=k: leaf[k], states), times[k])
-            found.append(row)
-        return memory, jax.tree.map(lambda *leaves: np.stack(leaves), *found) if found else ()
+            rows_seen.append(row)
+        return memory, jax.tree.map(lambda *leaves: np.stack(leaves), *rows_seen) if rows_seen else ()
 
     def _call(self, function: Callable, numbers: Any, *given: Any) -> Any:
         """function(*given, numbers) for as many trajectories as there are; filled up, so that batches of about one size share a program. The first
@@ -145,9 +113,3 @@ class SplitProgram:
 def _natively(batch: Batch) -> Batch:
     """The batch as the native engine knows it."""
     return batch._replace(memory=batch.memory.native) if isinstance(batch.memory, Memories) else batch
-
-
-def _following(parts: tuple) -> Any:
-    """Rows of one watch that follow each other; () if there are none."""
-    there = [rows for rows in parts if jax.tree.leaves(rows)]
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *there) if len(there) > 1 else there[0] if there else ()

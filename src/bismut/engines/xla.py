@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.engines.engine import Batch, Course, Task
-from bismut.noise import words
+from bismut.engines.engine import Batch, Course, Lowered, Schedule, Task, consecutive_rows
+from bismut.noise import numpy_counter
 
 log = logging.getLogger(__name__)
 
@@ -54,15 +54,15 @@ class Xla:
     def machine(self) -> str:
         return f"{jax.devices()[0].device_kind}, XLA"
 
-    def refusal(self, task: Task) -> str | None:
-        del task
-        return None
+    @property
+    def arithmetic(self) -> str:
+        return self.machine  # how XLA rounds is its own affair: nothing is promised from one machine to another
 
-    def compile(self, task: Task) -> Compiled:
-        return Compiled(task, self.width)
+    def lower(self, task: Task) -> Lowered:
+        return Lowered(self, lambda: XlaProgram(task, self.width), "asked for")
 
 
-class Compiled:
+class XlaProgram:
     """A task as two compiled functions."""
 
     def __init__(self, task: Task, width: int):
@@ -98,8 +98,8 @@ class Compiled:
             last = jnp.minimum(first + end - now[3], task.per)
             return jax.lax.fori_loop(first, last, lambda word, now: one(dW, word, now), now)
 
-        def tick(_, whole):
-            now, memory, rows, passed = whole
+        def tick(_, carried):
+            now, memory, rows, passed = carried
             end = now[3] + stride
             now = jax.lax.while_loop(lambda now: now[3] < end, lambda now: group(end, now), now)
             passed = passed + stride
@@ -116,9 +116,9 @@ class Compiled:
 
     def _look(self, i, watch, states, t, numbers, memory, rows, every, passed):
         def look(both):
-            memory, (number, kept) = both
+            memory, (number, stored) = both
             memory, row = jax.vmap(lambda m, state: watch.look(m, state, t, numbers))(memory, states)
-            return memory, (number + 1, jax.tree.map(lambda all_, new: all_.at[number].set(new), kept, row))
+            return memory, (number + 1, jax.tree.map(lambda all_, new: all_.at[number].set(new), stored, row))
 
         due = (every > 0) & (passed % jnp.maximum(every, 1) == 0)
         return jax.lax.cond(due, look, lambda both: both, (memory, rows))
@@ -144,62 +144,51 @@ class Compiled:
         for first in range(0, len(trajectories), self.width):
             part = slice(first, first + self.width)
             few = jax.tree.map(lambda leaf, part=part: self._padded(leaf if len(leaf) == 1 else np.asarray(leaf)[part]), states)
-            carry, memory = self._call(self._start, numbers, *self._clock(course), words(step), few)
+            carry, memory = self._call(self._start, numbers, *self._clock(course), numpy_counter(step), few)
             index = self._padded(trajectories[part])
-            pieces.append(Piece(len(trajectories[part]), words(index), carry, memory, np.full(self.width, -1, np.int32)))
+            pieces.append(Piece(len(trajectories[part]), numpy_counter(index), carry, memory, np.full(self.width, -1, np.int32)))
         return self._batch(trajectories, step, Pieces(step, tuple(pieces)), None)
 
     def watch(self, course: Course, numbers: Any, batch: Batch) -> Batch:
-        restart = lambda piece: self._call(self._start, numbers, *self._clock(course), words(batch.step), self.task.state(piece.carry))[1]
+        restart = lambda piece: self._call(self._start, numbers, *self._clock(course), numpy_counter(batch.step), self.task.state(piece.carry))[1]
         each = tuple(piece._replace(memory=restart(piece)) for piece in batch.carry.each)
         return self._batch(batch.trajectories, batch.step, batch.carry._replace(each=each), True)
 
-    def advance(
-        self,
-        course: Course,
-        numbers: Any,
-        batch: Batch,
-        ticks: int,
-        stride: int,
-        every: tuple[int, ...],
-        passed: int,
-        first: tuple[bool, ...] = (),
-    ) -> tuple[Batch, list]:
+    def advance(self, course: Course, numbers: Any, batch: Batch, schedule: Schedule) -> tuple[Batch, list]:
         """A look before the first step is a tick without steps."""
-        seen: list = []
-        if any(first):
-            batch, rows = self._ticks(course, numbers, batch, 1, 0, tuple(map(int, first)), 0)
-            seen.append(rows)
-        if ticks or not seen:
-            batch, rows = self._ticks(course, numbers, batch, ticks, stride, every, passed)
-            seen.append(rows)
-        return batch, [_following(rows) for rows in zip(*seen, strict=True)]
+        parts: list = []
+        if any(schedule.first):
+            batch, rows = self._ticks(course, numbers, batch, Schedule(1, 0, tuple(map(int, schedule.first)), 0))
+            parts.append(rows)
+        if schedule.ticks or not parts:
+            batch, rows = self._ticks(course, numbers, batch, schedule)
+            parts.append(rows)
+        return batch, [consecutive_rows(rows) for rows in zip(*parts, strict=True)]
 
-    def _ticks(self, course: Course, numbers: Any, batch: Batch, ticks: int, stride: int, every: tuple[int, ...], passed: int) -> tuple[Batch, list]:
-        each, found = [], []
-        for before in batch.carry.each:
-            piece, rows = self._piece(course, numbers, batch.step, batch.step - batch.carry.first, before, ticks, stride, every, passed)
-            each.append(piece)
-            found.append(rows)
-        rows = [jax.tree.map(lambda *parts: np.concatenate(parts, 1), *watch) if any(every) else () for watch in zip(*found, strict=True)]
-        batch = self._batch(batch.trajectories, batch.step + ticks * stride, batch.carry._replace(each=tuple(each)), batch.memory)
+    def _ticks(self, course: Course, numbers: Any, batch: Batch, schedule: Schedule) -> tuple[Batch, list]:
+        every, since = schedule.every, batch.step - batch.carry.first
+        pieces, parts = zip(*(self._piece(course, numbers, batch.step, since, piece, schedule) for piece in batch.carry.each), strict=True)
+        rows = [jax.tree.map(lambda *parts: np.concatenate(parts, 1), *watch) if any(every) else () for watch in zip(*parts, strict=True)]
+        step = batch.step + schedule.ticks * schedule.stride
+        batch = self._batch(batch.trajectories, step, batch.carry._replace(each=pieces), batch.memory)
         return batch, [row if due else () for row, due in zip(rows, every, strict=True)]
 
-    def _piece(self, course, numbers, step, since, piece: Piece, ticks, stride, every, passed):
-        kept: list[list] = [[] for _ in every]
+    def _piece(self, course: Course, numbers: Any, step: int, since: int, piece: Piece, schedule: Schedule) -> tuple[Piece, list]:
+        every, stride = schedule.every, schedule.stride
+        rows_of: list[list] = [[] for _ in every]
         looking = [e for e in every if e]
-        most = max(1, self._most * min(looking) // max(stride, 1)) if looking else ticks
+        most = max(1, self._most * min(looking) // max(stride, 1)) if looking else schedule.ticks
         while True:
-            now = min(ticks, most)
-            data = (np.uint32(course.phase), piece.index, words(step), np.int32(since), piece.carry, piece.memory, piece.failed)
-            amounts = (np.int32(now), np.int32(stride), np.asarray(every, np.int32), np.int32(passed))
+            now = min(schedule.ticks, most)
+            data = (np.uint32(course.phase), piece.index, numpy_counter(step), np.int32(since), piece.carry, piece.memory, piece.failed)
+            amounts = (np.int32(now), np.int32(stride), np.asarray(every, np.int32), np.int32(schedule.passed))
             carry, memory, failed, rows = self._call(self._run, numbers, *self._clock(course), *data, *amounts)
             piece = piece._replace(carry=carry, memory=memory, failed=failed)
-            for mine, (number, row) in zip(kept, rows, strict=True):
+            for mine, (number, row) in zip(rows_of, rows, strict=True):
                 mine.append(jax.tree.map(lambda leaf, n=int(number), real=piece.real: np.asarray(leaf)[:n, :real], row))
-            ticks, step, since, passed = ticks - now, step + now * stride, since + now * stride, passed + now * stride
-            if not ticks:
-                return piece, [jax.tree.map(lambda *parts: np.concatenate(parts), *mine) for mine in kept]
+            schedule, step, since = schedule.after(now), step + now * stride, since + now * stride
+            if not schedule.ticks:
+                return piece, [jax.tree.map(lambda *parts: np.concatenate(parts), *mine) for mine in rows_of]
 
     def states(self, batch: Batch) -> Any:
         return self._joined(batch, lambda piece: self.task.state(piece.carry))
@@ -236,7 +225,7 @@ class Compiled:
 
     @property
     def _most(self) -> int:
-        """Looks that fit into one call, whoever looks."""
+        """Looks that fit into one call, over all watches."""
         if not hasattr(self, "_looks"):
             task, watches = self.task, self.task.watches
             many = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((self.width, *leaf.shape), leaf.dtype), task.example)
@@ -248,12 +237,6 @@ class Compiled:
 
             self._looks = min([self._room(row(watch)) for watch in watches], default=_ROWS)
         return self._looks
-
-
-def _following(parts: tuple) -> Any:
-    """Rows of one watch that follow each other; () if there are none."""
-    there = [rows for rows in parts if jax.tree.leaves(rows)]
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *there) if there else ()
 
 
 def _real(k, dtype):

@@ -21,9 +21,9 @@ from jaxtyping import Array, Float
 
 from bismut.arguments import checked
 from bismut.compile_cache import compiled
-from bismut.ensembles.checks import RUN, check_time, chosen_path, example_of
+from bismut.ensembles.checks import RUN, check_time, chosen_path
 from bismut.ensembles.observable import measure, value_of
-from bismut.ensembles.starts import many_starts, start_at
+from bismut.ensembles.starts import start_at
 from bismut.errors import BismutError, DomainError
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
@@ -59,17 +59,17 @@ def average(
     path = chosen_path(seed, path, scheme, step=step, steps=burn_in + steps, trajectories=trajectories)
     if not scheme.pathwise:
         scheme, start, step = jax.tree.map(_undifferentiated, (scheme, start, step))
-    start, batch = start_at(scheme, start, t0)
-    if batch and batch != (trajectories,):
-        raise DomainError(f"start holds {batch} states, but trajectories = {trajectories}. Give one start, or one for each trajectory.")
+    starts = start_at(scheme, start, t0)
+    if starts.batch and starts.batch != (trajectories,):
+        raise DomainError(f"start holds {starts.batch} states, but trajectories = {trajectories}. Give one start, or one for each trajectory.")
     dtype, size = scheme.system.dtype, min(_BLOCK, trajectories)
-    measure(of, scheme, "of", example_of(start, batch))
+    measure(of, scheme, "of", starts.example)
     h, begin = jnp.asarray(step, dtype), jnp.asarray(t0, dtype)
     total: Any = 0.0
     for first in range(0, trajectories, size):
         numbers = np.arange(first, first + size)
         weight = jnp.asarray(numbers < trajectories, dtype)
-        states = many_starts(start, path, np.minimum(numbers, trajectories - 1), batch, t0)
+        states = starts.many(path, np.minimum(numbers, trajectories - 1))
         total = total + _block(scheme, of, path, states, counter(numbers), weight, h, begin, burn_in, steps, over == "time")
     return total / trajectories
 
@@ -100,7 +100,7 @@ def _block(scheme: Scheme, of: Callable, path: Path, states: State, index: Index
 
     def one(now, _, summed=summed):
         carry, k, total = now
-        dW = path.increment(index, k, scheme.channels, h, dtype, clipped=scheme.clipped)
+        dW = path.increment(index, k, scheme.channels, h, dtype, clipped=scheme.path_channels)
         t = kernel.time(t0, h, k)
         carry = jax.vmap(lambda c, w: kernel.step(scheme, c, h, w, t)[0])(carry, dW)
         k = advance(k, 1)

@@ -9,13 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.arguments import Rule, table_of
-from bismut.compile_cache import Memory, key, split
+from bismut.compile_cache import LRUCache, partition, program_key
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.ensembles.result import RESERVED, Result
 from bismut.errors import DegenerateError, DomainError, ShapeError
-from bismut.host import evaluate
+from bismut.executors import Executor
 from bismut.mechanics import Maxwell, Scheme, State, constraint
+from bismut.mechanics.state import BoxLedger
 from bismut.noise import Path, Wiener
+from bismut.programs.evaluation import evaluate
 from bismut.tracing import nothing_traced, traced
 
 RUN = {
@@ -28,6 +30,7 @@ RUN = {
     "observe": table_of(
         "names and functions of a State or observers", '"energy": bm.energy', lambda what: callable(what) or isinstance(what, Watcher)
     ),
+    "executor": Rule("Threads(n), Processes(n) or Dask(cluster)", lambda executor: isinstance(executor, Executor) and not isinstance(executor, type)),
     "continue_from": Rule(
         "a result of bm.simulate", lambda result: isinstance(result, Result), "A run in a folder goes on with store= and extend=True."
     ),
@@ -46,16 +49,16 @@ def chosen_path(seed: Any, path: Any, scheme: Scheme, *, step: Any, steps: int, 
             return known
     if path is None:
         return Wiener(0 if seed is None else seed)
-    if path.jumps and not scheme.marcus:
+    if path.jumps and not scheme.supports_jumps:
         raise DomainError(
             f"{path!r} jumps, but a jump under {scheme.title} would not be the flow of its noise for unit time, as kicks depend on the momentum. "
             "Use noise that depends on q alone."
         )
-    path.check(channels=scheme.clipped, h=step, steps=steps, trajectories=trajectories)
+    path.check(channels=scheme.path_channels, h=step, steps=steps, trajectories=trajectories)
     return path
 
 
-_SEEDS = Memory(64)  # paths of seeds that come again: one takes 0.1 ms to make
+_SEEDS = LRUCache(64)  # paths of seeds that come again: one takes 0.1 ms to make
 
 
 def check_time(t0: Any, step: Any, dtype: Any) -> None:
@@ -75,7 +78,7 @@ def check_observers(observe: Mapping[str, Any] | None) -> None:
     """Refuse names that results could not keep, and functions that make observers in place of observers."""
     for name, what in (observe or {}).items():
         check_name(name)
-        if inspect.isfunction(what) and what.__module__.startswith("bismut.ensembles."):
+        if inspect.isfunction(what) and str(what.__module__).startswith("bismut.ensembles."):
             raise DomainError(f"observe[{name!r}] is the function bm.{what.__name__} itself. Call it: {{{name!r}: bm.{what.__name__}(...)}}.")
 
 
@@ -103,6 +106,7 @@ def check_start(scheme: Scheme, start: Any, t: Any) -> tuple[int, ...]:
         raise ShapeError(f"start must be a State from scheme.start(...), got {type(start).__name__}.")
     if start.ledger if isinstance(start, Maxwell) else start.ledger is not None:
         scheme.check_ledger()
+    _check_box(scheme, start)
     if traced(start, t):
         return _one_axis(leading(scheme, start))  # differentiated or mapped over: its numbers are not known here
     if isinstance(start, Maxwell):
@@ -122,12 +126,24 @@ def check_start(scheme: Scheme, start: Any, t: Any) -> tuple[int, ...]:
     return _one_axis(batch)
 
 
+def _check_box(scheme: Scheme, start: State | Maxwell) -> None:
+    """Refuse a start whose box changes for a scheme whose box stays, and the other way round."""
+    boxed = isinstance(start.blank if isinstance(start, Maxwell) else start.ledger, BoxLedger)
+    if boxed and not scheme.changes_box:
+        raise DomainError(
+            f"The start is a state at constant pressure, but the box of {scheme.title} stays as declared. Declare the system with box=state.box, and "
+            "make a start of q and p."
+        )
+    if scheme.changes_box and not boxed:
+        raise DomainError(f"The start holds no box, but {scheme.title} changes it. Make the start with the scheme's own start(...).")
+
+
 def check_final(scheme: Scheme, final: State) -> None:
     """Refuse the last states of a run on another space. Their numbers are what they are: some trajectories may have failed."""
     like = jax.eval_shape(lambda: (scheme.space.origin(scheme.system.dtype), scheme.space.zero(scheme.system.dtype)))
-    given = final.q, final.p
-    leaves = list(zip(jax.tree.leaves(given), jax.tree.leaves(like), strict=False))
-    fits = jax.tree.structure(given) == jax.tree.structure(like)
+    last = final.q, final.p
+    leaves = list(zip(jax.tree.leaves(last), jax.tree.leaves(like), strict=False))
+    fits = jax.tree.structure(last) == jax.tree.structure(like)
     if not fits or any(np.shape(leaf)[np.ndim(leaf) - len(own.shape) :] != own.shape for leaf, own in leaves):
         scheme.space.check(final.q, "continue_from.final.q")
         scheme.space.check_velocity(final.p, "continue_from.final.p")
@@ -140,8 +156,8 @@ def check_final(scheme: Scheme, final: State) -> None:
 def leading(scheme: Scheme, start: State | Maxwell) -> tuple[int, ...]:
     """The axes that points have before those of the space; momenta, where there are no points."""
     own = jax.eval_shape(lambda: (scheme.space.origin(scheme.system.dtype), scheme.space.zero(scheme.system.dtype)))
-    given = (start.q, start.p) if isinstance(start, State) else start.q
-    leaf, like = jax.tree.leaves(given)[0], jax.tree.leaves(own)[0]
+    arrays = (start.q, start.p) if isinstance(start, State) else start.q
+    leaf, like = jax.tree.leaves(arrays)[0], jax.tree.leaves(own)[0]
     return tuple(np.shape(leaf)[: np.ndim(leaf) - len(like.shape)])
 
 
@@ -156,21 +172,21 @@ def example_of(start: State | Maxwell, batch: tuple[int, ...]) -> State:
     shape = lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf)[len(batch) :], leaf.dtype)
     if isinstance(start, Maxwell):
         system = start.system
-        return jax.eval_shape(lambda: State(system.space.origin(system.dtype), system.space.zero(system.dtype), start.books))
+        return jax.eval_shape(lambda: State(system.space.origin(system.dtype), system.space.zero(system.dtype), start.blank_ledger))
     return jax.tree.map(shape, State(start.q, start.p, start.ledger))
 
 
-_REGULAR = Memory(64)
+_REGULAR = LRUCache(64)
 
 
 def _check_regular(scheme: Scheme, start: State, batch: tuple[int, ...], t: Any) -> None:
     """Refuse a start at which the Legendre transform cannot be inverted. It is solved without compiling, 0.1 s, so what came out is remembered."""
     one = jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], start)
-    numbers = tuple(np.asarray(number).tobytes() for number in (*split((scheme.system, one))[0], t))
+    numbers = tuple(np.asarray(number).tobytes() for number in (*partition((scheme.system, one))[0], t))
 
     def solvable() -> bool:
         v = evaluate(lambda q, p: scheme.system.velocity(q, p, t), one.q, one.p)
         return all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(v))
 
-    if not _REGULAR.get((key((scheme.system, one)), numbers), solvable):
+    if not _REGULAR.get((program_key((scheme.system, one)), numbers), solvable):
         raise DegenerateError("∂L/∂v = p has no solution at the start: the Lagrangian is degenerate there, or the momentum lies outside its range.")

@@ -1,8 +1,8 @@
-"""What a run remembers of itself while it is carried out, so that it can be gone on with.
+"""The journal of a run: what it needs to be resumed.
 
-    committed blocks  →  merged, not computed            checkpoints  →  gone on with from there
+    committed blocks  →  merged, not computed            checkpoints  →  continued
 
-A run that finds half of its blocks in a journal gives the same result, bit for bit, as a run that computes them all.
+A run with half of its blocks in a journal gives the same result, bit for bit, as a run that computes them all.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bismut.ensembles.block import BlockResult, Checkpoint
 
 
 class Job(NamedTuple):
-    """A block to be run, from where it was left if it was begun."""
+    """A block to be computed, from a checkpoint if it was begun."""
 
     variant: int
     block: int
@@ -23,7 +23,7 @@ class Job(NamedTuple):
 
 @runtime_checkable
 class Journal(Protocol):
-    """Where blocks are kept. Its verbs are called by whoever carries a run out, and `checkpoint` also by the threads that run blocks."""
+    """Where blocks are stored. Its methods are called by the driver, `checkpoint` also by the threads that run blocks."""
 
     @property
     def places(self) -> Collection[tuple[int, int]]:
@@ -35,20 +35,20 @@ class Journal(Protocol):
         ...
 
     def begun(self, variant: int, block: int) -> Checkpoint | None:
-        """Where a block that is not committed can be gone on with; None if at its beginning."""
+        """The last checkpoint of a block that is not committed; None if it has none."""
         ...
 
     def commit(self, variant: int, block: int, result: BlockResult) -> None:
-        """Keep a block that has ended; on return it is safe."""
+        """Store a block that has ended; on return it is safe."""
         ...
 
     def checkpoint(self, variant: int, block: int, reached: Checkpoint) -> None:
-        """Keep a block in progress, in place of what was kept of it before."""
+        """Store a block in progress, in place of its last checkpoint."""
         ...
 
 
-class Memory:
-    """A journal in memory, for tests and for whoever wants to see what is committed."""
+class MemoryJournal:
+    """A journal in memory, for tests and benchmarks."""
 
     def __init__(self):
         self.blocks: dict[tuple[int, int], BlockResult] = {}

@@ -1,7 +1,7 @@
 """Progress: a bar on a terminal, an output that is replaced in a notebook, and now and then a line where output goes into a file or a pipe.
 
-On a narrow terminal the bar, the rate and the counts give way; how much is done and how long it still takes stay. A short run leaves no line in a
-log, and nothing stays in the file of a notebook.
+On a narrow terminal the bar, the rate and the counts are left out; the share that is done and the time that is left stay. A short run leaves no line
+in a log, and nothing stays in the file of a notebook.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from bismut.showing import bar as drawn_bar
-from bismut.showing import per_second
+from bismut.formatting import bar as drawn_bar
+from bismut.formatting import per_second
 
 _NAMED, _BAR, _ELAPSED = 24, 56, 80  # columns of a terminal from which on a word, a bar, and the time that has passed are shown
 
 
 @runtime_checkable
-class Shown(Protocol):
-    """Somewhere to tell progress."""
+class ProgressDisplay(Protocol):
+    """Where progress is shown."""
 
-    def tell(self, done: int, total: int, counted: str, headline: str) -> None: ...
+    def update(self, done: int, total: int, counted: str, headline: str) -> None: ...
 
     def end(self) -> None: ...
 
@@ -32,7 +32,7 @@ class Progress:
     """Trajectories, path-steps and their rate, the time left, and the newest mean of one observable."""
 
     def __init__(self, wanted: bool | None, trajectories: int, steps: int, headline: str | None, console: Any = None):
-        self._shown = None if wanted is False else _chosen(console)
+        self._display = None if wanted is False else _chosen(console)
         self._trajectories, self._steps, self._name = trajectories, steps, headline
         self._lock, self._done = threading.Lock(), 0
 
@@ -41,39 +41,39 @@ class Progress:
 
     def advance(self, steps: int, trajectories: int, newest=None) -> None:
         """So many steps of so many trajectories are done; `newest` is the last mean of the observable shown."""
-        if self._shown is None:
+        if self._display is None:
             return
         with self._lock:
             self._done += steps * trajectories
             counted = f"{self._done // self._steps}/{self._trajectories} trajectories"
-            self._shown.tell(self._done, self._trajectories * self._steps, counted, self._told(newest))
+            self._display.update(self._done, self._trajectories * self._steps, counted, self._headline(newest))
 
-    def _told(self, newest) -> str:
+    def _headline(self, newest) -> str:
         if newest is None or self._name is None:
             return ""
         return f"{self._name} {np.asarray(newest).item():.5g}" if np.size(newest) == 1 else ""
 
     def __exit__(self, *problem):
-        if self._shown is not None:
-            self._shown.end()
+        if self._display is not None:
+            self._display.end()
 
 
-def _chosen(console: Any) -> Shown | None:
+def _chosen(console: Any) -> ProgressDisplay | None:
     if console is not None:
-        return Bar(console)
+        return TerminalBar(console)
     if in_notebook():
-        return Cell()
+        return NotebookCell()
     if sys.stderr is None:
         return None
     if sys.stderr.isatty():
         from rich.console import Console
 
         console = Console(stderr=True)
-        return Lines() if console.is_dumb_terminal else Bar(console)
-    return Lines()
+        return LogLines() if console.is_dumb_terminal else TerminalBar(console)
+    return LogLines()
 
 
-class Bar:
+class TerminalBar:
     """On a terminal. What does not fit is left out, the least important first."""
 
     def __init__(self, console: Any):
@@ -97,7 +97,7 @@ class Bar:
         # The rate is that of running: the clock of the second task starts when compiling has ended.
         self._task, self._running = self._bar.add_task("compiling", total=None, more=""), False
 
-    def tell(self, done: int, total: int, counted: str, headline: str) -> None:
+    def update(self, done: int, total: int, counted: str, headline: str) -> None:
         if not self._running:
             self._bar.remove_task(self._task)
             self._task, self._running = self._bar.add_task("running", total=total, more=""), True
@@ -118,14 +118,14 @@ def fitting(parts: tuple[str, ...], room: int) -> str:
     return text
 
 
-class Lines:
+class LogLines:
     """In a file or a pipe: a line each half minute."""
 
     def __init__(self, every: float = 30.0):
         self._every = every
         self._began = self._last = time.monotonic()
 
-    def tell(self, done: int, total: int, counted: str, headline: str) -> None:
+    def update(self, done: int, total: int, counted: str, headline: str) -> None:
         del counted
         now = time.monotonic()
         if now - self._last >= self._every:
@@ -140,7 +140,7 @@ class Lines:
         pass
 
 
-class Cell(Lines):
+class NotebookCell(LogLines):
     """In a notebook: an output of its own, replaced every half second and empty in the end."""
 
     def __init__(self, every: float = 0.5):

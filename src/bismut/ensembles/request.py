@@ -1,13 +1,14 @@
-"""A run as asked for: checked, and then unchanged.
+"""The request of a run: checked, and then immutable.
 
-Everything that decides what a run computes is in a request, and nothing else is: whoever has it can run any of its blocks, anywhere and in any order.
+It holds everything that determines what a run computes, and nothing else: any of its blocks can be computed from it, anywhere and in any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -15,10 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from bismut.arguments import checked
-from bismut.engines.engine import Course, Program
+from bismut.engines.engine import Course, Executable
 from bismut.ensembles.checks import (
-    RUN,
     check_final,
     check_looks,
     check_observers,
@@ -27,15 +26,14 @@ from bismut.ensembles.checks import (
     example_of,
     leading,
 )
-from bismut.ensembles.desk import portion_of
-from bismut.ensembles.observable import Observable, energy
+from bismut.ensembles.observable import energy
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.observers.watcher import Setting, Watcher
-from bismut.ensembles.outcome import Failure
-from bismut.ensembles.result import Result
-from bismut.ensembles.starts import Starting, start_at, starting
+from bismut.ensembles.result import Failure, Result
+from bismut.ensembles.row_buffer import portion_of
+from bismut.ensembles.starts import Sampler, StartStates, start_at
 from bismut.ensembles.sweep import grid, variants
-from bismut.ensembles.task import Chosen, bytes_of, chosen, known, numbers_of, program, settled
+from bismut.ensembles.task import EnginePlan, bytes_of, engine_plan, known_plan, numbers_of, program, settled
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.mechanics import Maxwell, Scheme, State, start_on
 from bismut.noise import Path
@@ -50,7 +48,7 @@ class Request:
     starts      one for each of them; `batch` says whether it holds a state for each trajectory
     axes        the swept values by name
     first       the number of the first trajectory
-    done        steps made before, by the run that this one goes on from, and who failed in it
+    done        steps of the run that this one continues; lost: the failures in it
     size        trajectories of a block
     """
 
@@ -72,11 +70,14 @@ class Request:
     devices: int
     keep_final: bool
     mode: str
+    arithmetic: str | None
     on_failure: str
 
     def __getstate__(self) -> dict[str, Any]:
-        """What decides the computation; not what was derived or compiled from it. The engine is the one that was settled on here."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__} | {"mode": self.settle().engine.name}
+        """The fields, without what was derived or compiled from them. Engine and arithmetic are those that were settled on here."""
+        engine = self.settle().engine
+        chosen = {"mode": engine.name, "arithmetic": engine.arithmetic if engine.name == "native" else None}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__} | chosen
 
     @property
     def scheme(self) -> Scheme:
@@ -109,17 +110,21 @@ class Request:
         return example_of(self.starts[0], self.batch)
 
     @cached_property
-    def chosen(self) -> Chosen:
-        """The engine, and what it is given; the same for every variant, since only numbers differ. It is final when it is settled."""
-        return chosen(self.mode, self.settings[0], self.example)
+    def engine_plan(self) -> EnginePlan:
+        """The engine and its task; the same for every variant, since only numbers differ. It is final when it is settled."""
+        return engine_plan(self.mode, self.settings[0], self.example, self.arithmetic, self.trajectories)
 
-    def settle(self) -> Chosen:
-        """The engine that runs this, known once its code is compiled; before anybody writes down who it was, or hands blocks to workers."""
-        vars(self)["chosen"] = settled(self.chosen)
-        return self.chosen
+    def settle(self) -> EnginePlan:
+        """The engine that runs this, known once its code is compiled; called before it is recorded, and before blocks are sent to workers."""
+        vars(self)["engine_plan"] = settled(self.engine_plan)
+        return self.engine_plan
+
+    def compile(self) -> None:
+        """Derive all that blocks need."""
+        _ = self.program, self.shared, self.samplers
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> Executable:
         """The compiled task, which all blocks of all variants share."""
         return program(self.settle(), self.size)
 
@@ -136,13 +141,14 @@ class Request:
     @cached_property
     def portions(self) -> tuple[int, ...]:
         """How many looks of a block are handed to each watcher at a time."""
-        return tuple(portion_of(bytes_of(row) * self.size) for row in self.chosen.rows)
+        return tuple(portion_of(bytes_of(row) * self.size) for row in self.engine_plan.rows)
 
     @cached_property
-    def starting(self) -> tuple[Starting, ...]:
-        """Where trajectories begin, for each variant; drawn by the engine that makes the steps."""
-        native = self.chosen.engine.name == "native"
-        return tuple(starting(start, setting.path, self.batch, self.t0, native) for start, setting in zip(self.starts, self.settings, strict=True))
+    def samplers(self) -> tuple[Sampler, ...]:
+        """The states in which trajectories begin, for each variant; drawn by the engine that makes the steps."""
+        native = self.engine_plan.engine.name == "native"
+        pairs = zip(self.starts, self.settings, strict=True)
+        return tuple(StartStates(start, self.batch, self.t0).sampler(setting.path, native, self.arithmetic) for start, setting in pairs)
 
     @property
     def begins(self) -> float:
@@ -153,95 +159,97 @@ class Request:
         return watcher.every or self.every
 
 
-@checked(**RUN)
-def request(
-    scheme: Scheme,
-    start: Any = None,
-    *,
-    step: Any = None,
-    steps: int,
-    trajectories: Any = None,
-    seed: Any = None,
-    observe: Mapping[str, Callable | Observable | Watcher] | None = None,
-    every: int | None = None,
-    burn_in: int = 0,
-    until: Mapping[str, float] | None = None,
-    sweep: Mapping[str, Any] | None = None,
-    path: Path | None = None,
-    t0: Any = None,
-    on_failure: str = "exclude",
-    block: int | None = None,
-    mode: str = "auto",
-    devices: int | None = None,
-    keep_final: bool = True,
-    first_trajectory: int = 0,
-    continue_from: Result | None = None,
-) -> Request:
-    """A checked request; arguments as for `simulate`."""
-    _check_untraced(scheme, start, step, t0, path, seed)
-    done = 0
-    if continue_from is not None:
-        given = {"start": start, "step": step, "trajectories": trajectories, "seed": seed, "path": path, "t0": t0, "sweep": sweep}
-        before = _before(continue_from, given, first_trajectory)
-        assert continue_from.final is not None
-        check_final(scheme, continue_from.final)
-        start, trajectories, done = continue_from.final, continue_from.trajectories_run, continue_from.steps_done
-        step, path, t0, sweep, first_trajectory = before.step, before.path, before.t0, before.axes, before.first
-        block = before.size if block is None else block  # so that the parts of a run are merged as the whole is
-    if start is None or step is None:
+def build(arguments: SimpleNamespace) -> Request:
+    """The request of a run; `arguments` are those of `simulate` by name, each checked by itself."""
+    scheme, before = arguments.scheme, arguments.continue_from
+    if arguments.mode == "xla" and arguments.arithmetic is not None:
+        raise DomainError(
+            f'arithmetic="{arguments.arithmetic}" is about the native engine; XLA, which mode="xla" asks for, rounds as it compiles. '
+            'Leave out one of the two: mode="auto" or "native" has this arithmetic.'
+        )
+    _check_untraced(scheme, arguments.start, arguments.step, arguments.t0, arguments.path, arguments.seed)
+    if before is not None:
+        _take_from(before, arguments)
+    if arguments.start is None or arguments.step is None:
         raise DomainError("A run needs start and step=, or continue_from= a result to continue from.")
-    t0 = 0.0 if t0 is None else t0
-    check_time(t0, step, scheme.system.dtype)
-    check_observers(observe)
-    check_looks(observe, steps)
-    if trajectories is None:
+    start, t0 = arguments.start, 0.0 if arguments.t0 is None else arguments.t0
+    check_time(t0, arguments.step, scheme.system.dtype)
+    check_observers(arguments.observe)
+    check_looks(arguments.observe, arguments.steps)
+    if arguments.trajectories is None:
         batch = leading(scheme, start) if isinstance(start, State | Maxwell) else ()
-        trajectories = batch[0] if batch else 1
-    steps, trajectories, burn_in, first = int(steps), int(trajectories), int(burn_in), int(first_trajectory)
-    every = -(-steps // 100) if every is None else int(every)
+        arguments.trajectories = batch[0] if batch else 1
+    steps, trajectories, burn_in, first = int(arguments.steps), int(arguments.trajectories), int(arguments.burn_in), int(arguments.first_trajectory)
+    done = 0 if before is None else before.steps_done
     if burn_in + steps >= 2**30:
         raise DomainError(f"A run has at most 2³⁰ steps, got {burn_in + steps}. Continue with simulate(scheme, continue_from=result, steps=...).")
     if first + trajectories >= 2**63:
         raise DomainError(f"Trajectory numbers are below 2⁶³, got {first + trajectories}.")
-    path = chosen_path(seed, path, scheme, step=float(step), steps=done + burn_in + steps, trajectories=first + trajectories)
-    axes = grid(sweep)
+    step = float(arguments.step)
+    path = chosen_path(arguments.seed, arguments.path, scheme, step=step, steps=done + burn_in + steps, trajectories=first + trajectories)
+    axes = grid(arguments.sweep)
     schemes = variants(scheme, axes)
-    starts, batch = _starts(schemes, start, axes, trajectories, t0, continued=continue_from is not None)
+    starts, batch = _starts(schemes, start, axes, trajectories, t0, continued=before is not None)
     one = example_of(starts[0], batch)
-    watchers = tuple((name, what if isinstance(what, Watcher) else Records(what)) for name, what in (observe or {"energy": energy}).items())
+    watchers = tuple((name, what if isinstance(what, Watcher) else Records(what)) for name, what in (arguments.observe or {"energy": energy}).items())
     here = jax.local_device_count()
-    devices = here if devices is None else int(devices)
+    devices = here if arguments.devices is None else int(arguments.devices)
     if devices > here:
         raise DomainError(f"devices = {devices} were requested, but only {here} are available.")
-    found = known(mode, Setting(schemes[0], path, watchers), one)
-    if found is None:
+    plan = known_plan(arguments.mode, Setting(schemes[0], path, watchers), one, arguments.arithmetic, trajectories)
+    if plan is None:
         watchers = tuple((name, watcher.bound(scheme, name, one)) for name, watcher in watchers)
     settings = tuple(Setting(variant, path, watchers) for variant in schemes)
-    found = found or chosen(mode, settings[0], one)
-    size = int(block) if block is not None else found.block(trajectories, burn_in + steps)
-    made = Request(
+    plan = plan or engine_plan(arguments.mode, settings[0], one, arguments.arithmetic, trajectories)
+    size = int(arguments.block) if arguments.block is not None else plan.block(trajectories, burn_in + steps)
+    request = Request(
         settings=settings,
         starts=starts,
         batch=batch,
         axes=axes,
-        step=float(step),
+        step=step,
         steps=steps,
-        every=every,
+        every=-(-steps // 100) if arguments.every is None else int(arguments.every),
         burn_in=burn_in,
         trajectories=trajectories,
         first=first,
         done=done,
-        lost=() if continue_from is None else continue_from.outcome.failures,
+        lost=() if before is None else before.outcome.failures,
         t0=float(t0),
-        until=_targets(until, watchers),
+        until=_targets(arguments.until, watchers),
         size=min(size, trajectories),
         devices=devices,
-        keep_final=keep_final,
-        mode=mode,
-        on_failure=on_failure,
+        keep_final=arguments.keep_final,
+        mode=arguments.mode,
+        arithmetic=arguments.arithmetic,
+        on_failure=arguments.on_failure,
     )
-    vars(made).update(example=one, chosen=found)  # what is known already is not looked for again
-    return made
+    vars(request).update(example=one, engine_plan=plan)  # computed above
+    return request
+
+
+def _take_from(before: Result, arguments: SimpleNamespace) -> None:
+    """The arguments of a run that continues another: all but how far it goes are those of the first."""
+    named = [name for name in ("start", "step", "trajectories", "seed", "path", "t0", "sweep") if getattr(arguments, name) is not None]
+    named += ["first_trajectory"] if arguments.first_trajectory else []
+    if named:
+        raise DomainError(f"continue_from takes {', '.join(named)} from the result; omit it here.")
+    if before.final is None:
+        raise DomainError("continue_from needs the last states of a run, but this one was made with keep_final=False.")
+    if not isinstance(before.trajectories_run, int):
+        raise DomainError(f"The values of this sweep ended with different numbers of trajectories, {before.trajectories_run}: continue each alone.")
+    check_final(arguments.scheme, before.final)
+    request: Request = before.request
+    arguments.start, arguments.trajectories = before.final, before.trajectories_run
+    arguments.step, arguments.path, arguments.t0, arguments.sweep, arguments.first_trajectory = (
+        request.step,
+        request.path,
+        request.t0,
+        request.axes,
+        request.first,
+    )
+    arguments.arithmetic = request.arithmetic if arguments.arithmetic is None else arguments.arithmetic
+    arguments.block = request.size if arguments.block is None else arguments.block  # so that the parts of a run are merged as the whole is
 
 
 def _check_untraced(*values: Any) -> None:
@@ -252,18 +260,6 @@ def _check_untraced(*values: Any) -> None:
             "simulate cannot run inside jax.jit, vmap or grad: it looks at numbers while it runs. bm.average is a mean over trajectories that JAX "
             "can transform, and bm.trajectory a whole trajectory."
         )
-
-
-def _before(result: Result, given: Mapping[str, Any], first: int) -> Request:
-    """The request of the run that goes on, which says everything but how far."""
-    named = [name for name, value in given.items() if value is not None] + (["first_trajectory"] if first else [])
-    if named:
-        raise DomainError(f"continue_from takes {', '.join(named)} from the result; omit it here.")
-    if result.final is None:
-        raise DomainError("continue_from needs the last states of a run, but this one was made with keep_final=False.")
-    if not isinstance(result.trajectories_run, int):
-        raise DomainError(f"The values of this sweep ended with different numbers of trajectories, {result.trajectories_run}: continue each alone.")
-    return result.request
 
 
 def _targets(until: Mapping[str, float] | None, watchers: tuple[tuple[str, Watcher], ...]) -> dict[str, float]:
@@ -286,7 +282,7 @@ def _starts(schemes: list[Scheme], start: Any, axes: Mapping[str, Any], trajecto
         return starts, (trajectories,)
     if continued:
         return (start,), (trajectories,)
-    first, batch = start_at(schemes[0], start, t0)
+    first, batch, _ = start_at(schemes[0], start, t0)
     if batch and batch != (trajectories,):
         raise DomainError(f"start holds {batch} states, but trajectories = {trajectories}. Give one start, or one for each trajectory.")
     return tuple(start_on(variant, start, t0).state for variant in schemes) if axes else (first,), batch

@@ -1,20 +1,22 @@
-"""What a run returns: a labelled report of everything observed, the final states, and the outcome."""
+"""What a run returns: a labelled report of everything observed, the final states, and the outcome.
+
+Numerical failure is an outcome: which trajectory, which step, what residual, what to do. The others finish.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from bismut.ensembles.observers.report import Report
-from bismut.ensembles.outcome import Outcome
+from bismut.ensembles.observers.report import ObserverReport
 from bismut.errors import BismutError, nearest
+from bismut.formatting import table
 from bismut.mechanics import State
-from bismut.showing import table
 
 RESERVED = (
     "final",
@@ -31,14 +33,80 @@ RESERVED = (
 )
 
 
+_SHOWN = 5  # failures
 _LARGEST = 1000  # entries of an array that is written out
+
+
+class Failure(NamedTuple):
+    """One trajectory that could not go on; of a sweep, `at` says which value it had."""
+
+    trajectory: int
+    step: int
+    time: float
+    residual: float
+    at: str = ""
+
+    def __str__(self):
+        where = f"trajectory {self.trajectory}, step {self.step} (t = {self.time:.6g})" + (f", {self.at}" if self.at else "")
+        if not np.isfinite(self.residual):
+            return f"{where}: the state ceased to be finite"
+        return f"{where}: the equation of the step was not solved, residual {self.residual:.2g}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    trajectories  how many were run, in a sweep those of all values together
+    failures      those of them that failed
+    stopped       why it ended before everything asked for was done, if it did
+    interrupted   whether by a signal or a limit of time
+    partial       whether it ended before any trajectory was complete
+    cause         what interrupted it: SIGINT, SIGTERM, ..., or "time" for a limit
+    advice        what to do about failures
+    beyond        trajectories that ended where the energy is infinite although their states are not: they went through a wall
+    """
+
+    trajectories: int
+    failures: tuple[Failure, ...] = field(default=())
+    stopped: str = ""
+    interrupted: bool = False
+    partial: bool = False
+    cause: str = ""
+    advice: str = "A smaller step usually helps; so do bounded increments, path=Wiener(seed, bounded=True), when noise is large."
+    beyond: int = 0
+
+    def __repr__(self):
+        return f"Outcome({str(self).partition(chr(10))[0].rstrip(':')})"
+
+    @property
+    def ok(self) -> bool:
+        return not self.failures
+
+    @property
+    def complete(self) -> bool:
+        return not self.stopped
+
+    def __str__(self):
+        ending = f"; {self.stopped}" if self.stopped else ""
+        if self.ok:
+            if self.partial:
+                return self.stopped
+            all_done = "the trajectory finished" if self.trajectories == 1 else f"all {self.trajectories} trajectories finished"
+            return f"{all_done}{ending}"
+        lines = [f"{len(self.failures)} of {self.trajectories} trajectories failed and were left out from then on{ending}:"]
+        lines += [f"  {failure}" for failure in self.failures[:_SHOWN]]
+        if len(self.failures) > _SHOWN:
+            lines.append(f"  and {len(self.failures) - _SHOWN} more")
+        lines.append(self.advice)
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class Provenance:
     """What is needed to repeat a run, beside the user's own functions. `trajectories` and `steps` were asked for, `trajectories_run` (in a sweep one
-    for each value) and `steps_run` were done; `steps_before` were made by the run that this one went on from. `machine`
-    is what the program was made for, `note` says what XLA computed in place of the native engine, and why."""
+    for each value) and `steps_run` were done; `steps_before` were made by the run that this one went on from. `arithmetic`
+    decides the bits; `machine`, for which the program was made, does not. `note` says what XLA computed in place of the native engine, and why."""
 
     scheme: str
     space: str
@@ -65,11 +133,12 @@ class Provenance:
     steps_before: int = 0
     path: str = ""
     note: str = ""
+    arithmetic: str = ""
     remarks: tuple[str, ...] = ()
 
 
-def said(provenance: Mapping[str, Any]) -> list[str]:
-    """What a header says of a run beside how it ended: how it was computed, and what runs otherwise than it may be meant; a line each."""
+def header_notes(provenance: Mapping[str, Any]) -> list[str]:
+    """Lines of a header beside how the run ended: how it was computed, and what may run otherwise than it was meant."""
     return [*filter(None, [provenance.get("note")]), *(f"note: {remark}" for remark in provenance.get("remarks") or ())]
 
 
@@ -106,7 +175,7 @@ class Result:
     def __init__(
         self,
         times: np.ndarray,
-        observables: dict[str, Report],
+        observables: dict[str, ObserverReport],
         final: State | None,
         outcome: Outcome,
         provenance: Provenance,
@@ -132,12 +201,12 @@ class Result:
     def steps_done(self) -> int:
         return self.provenance.steps_before + self.provenance.burn_in + self.steps_run
 
-    def __getitem__(self, name: str) -> Report:
+    def __getitem__(self, name: str) -> ObserverReport:
         if name not in self.observables:
             raise BismutError(f"This run did not observe {name!r}. {nearest(name, self.observables)}")
         return self.observables[name]
 
-    def __getattr__(self, name: str) -> Report:
+    def __getattr__(self, name: str) -> ObserverReport:
         if name.startswith("_") or name == "observables":
             raise AttributeError(name)
         try:
@@ -152,20 +221,20 @@ class Result:
         return "\n".join(
             [
                 f"{self._how()}; {self.outcome}",
-                *(f"  {line}" for line in said(vars(self.provenance))),
+                *(f"  {line}" for line in header_notes(vars(self.provenance))),
                 *(f"  {report!r}" for report in self.observables.values()),
             ]
         )
 
     def _repr_html_(self) -> str:
-        told = lambda report: " ".join(filter(None, (report.words, str(report.population or ""))))
-        rows = [(name, told(report), ", ".join(report.variables)) for name, report in self.observables.items()]
-        return table("; ".join([self._how(), str(self.outcome), *said(vars(self.provenance))]), rows, ("observed", "found", "arrays"))
+        text = lambda report: " ".join(filter(None, (report.text, str(report.population or ""))))
+        rows = [(name, text(report), ", ".join(report.variables)) for name, report in self.observables.items()]
+        return table("; ".join([self._how(), str(self.outcome), *header_notes(vars(self.provenance))]), rows, ("observed", "found", "arrays"))
 
     def _how(self) -> str:
         p, run, steps = self.provenance, self.trajectories_run, self.steps_run
         each = f"{min(run)}–{max(run)}" if isinstance(run, list) else str(run)
         asked = "" if run == p.trajectories else f" of {p.trajectories} asked for"
         bounded = ", increments bounded" if p.bounded else ""
-        made = f"{steps} steps" if steps == p.steps else f"{steps} of {p.steps} steps"
-        return f"{p.scheme} on {p.space}: {each} {'trajectory' if run == 1 else 'trajectories'}{asked}, {made} of {p.step:g}, seed {p.seed}{bounded}"
+        done = f"{steps} steps" if steps == p.steps else f"{steps} of {p.steps} steps"
+        return f"{p.scheme} on {p.space}: {each} {'trajectory' if run == 1 else 'trajectories'}{asked}, {done} of {p.step:g}, seed {p.seed}{bounded}"

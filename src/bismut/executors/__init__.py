@@ -1,8 +1,6 @@
-"""Who runs blocks: threads here, processes here, and Dask. They know no mechanics; only here is Dask imported."""
+"""Executors of jobs: threads, processes, and Dask, which is imported here only. They know no mechanics."""
 
-from bismut.executors.cluster import Dask
-from bismut.executors.executor import Again, Executor, Failed, Line
+from bismut.executors.dask_executor import Dask
+from bismut.executors.executor import Channel, Executor, Failed, Unfinished
 from bismut.executors.processes import Processes
 from bismut.executors.threads import Threads, cores
-
-__all__ = ["Again", "Dask", "Executor", "Failed", "Line", "Processes", "Threads", "cores"]

@@ -1,9 +1,9 @@
-"""Who does jobs: one small interface.
+"""The interface of executors.
 
-    each(work, jobs, line)  ↦  (job, work(job, line))  for every job, as they come
+    each(work, jobs, channel)  ↦  (job, work(job, channel))  for every job, as they end
 
-An executor decides who does a job, where, and what happens when that goes wrong; it knows nothing of what jobs are. Work that leaves the process is
-pickled once, by value where it is the user's own (cloudpickle), so lambdas and models travel as they are.
+An executor decides where a job runs and what happens when that fails; it knows nothing of what jobs are. Work that leaves the process is pickled
+once, by value where it is the user's own (cloudpickle), so lambdas and models can be sent.
 """
 
 from __future__ import annotations
@@ -18,20 +18,22 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 from bismut.errors import DomainError
 
 ATTEMPTS = 3  # how often a job is tried where workers may die
-PATIENCE = 600.0  # seconds without a sign of life after which a worker is taken for hung; the first sign comes when programs are compiled
+PATIENCE = 600.0  # seconds without a message after which a worker counts as hung; the first message comes when programs are compiled
 
 
-class Line(NamedTuple):
-    """The line between a job and whoever asked for it: whether it is to stop, what it tells on its way, and how many seconds apart at least."""
+class Channel(NamedTuple):
+    """The channel between a job and the driver: whether to stop, where messages go, the least time between them in seconds, and how many threads the
+    job may use."""
 
     stopped: Callable[[], bool] = lambda: False
-    tell: Callable[[Any], None] = lambda message: None
+    send: Callable[[Any], None] = lambda message: None
     every: float = 0.0
+    threads: int = 1
 
 
 class Failed(NamedTuple):
-    """A job that could not be done: how often it was tried, what came of the last time, the exception if it was raised here, and whether it was
-    `lost` instead: its worker died or hung."""
+    """A job that could not be done: how often it was tried, why the last attempt failed, the exception if it was raised in this process, and whether
+    its worker died or hung (`lost`)."""
 
     attempts: int
     why: str
@@ -39,30 +41,30 @@ class Failed(NamedTuple):
     lost: bool = False
 
 
-class Again(NamedTuple):
-    """A job that came back before its end, to be gone on with as another one; `told` goes down the line first."""
+class Unfinished(NamedTuple):
+    """A job handed back before its end, to be continued as another one; `message` is sent through the channel first."""
 
     job: Any
-    told: Any
+    message: Any
 
 
 class Raised(NamedTuple):
-    """An exception that travels: in a line or two, and its traceback as a text."""
+    """An exception as text, to be sent: a line or two, and its traceback."""
 
     brief: str
     trace: str
 
 
 def raised(problem: BaseException) -> Raised:
-    """An exception in words: type, first line, and the last place that is neither ours nor a library's."""
-    said = str(problem).strip().splitlines()
-    words = f"{type(problem).__name__}: {said[0][:_LONGEST]}" if said else type(problem).__name__
+    """An exception as text: type, first line of its message, and the last place that is neither ours nor a library's."""
+    lines = str(problem).strip().splitlines()
+    brief = f"{type(problem).__name__}: {lines[0][:_LONGEST]}" if lines else type(problem).__name__
     own = [frame for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith(_LIBRARIES)]
     where = f"\n  {own[-1].filename}, line {own[-1].lineno}, in {own[-1].name}" if own else ""
-    return Raised(words + where, "".join(traceback.format_exception(problem)))
+    return Raised(brief + where, "".join(traceback.format_exception(problem)))
 
 
-_LONGEST = 500  # letters of a message that are shown
+_LONGEST = 500  # characters of a message that are shown
 _LIBRARIES = (
     *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
     str(Path(__file__).resolve().parents[1]),
@@ -70,7 +72,7 @@ _LIBRARIES = (
 )
 
 
-Work = Callable[[Any, Line], Any]
+Work = Callable[[Any, Channel], Any]
 
 
 def several(value: Any, what: str) -> int:
@@ -86,11 +88,11 @@ def several(value: Any, what: str) -> int:
 
 @runtime_checkable
 class Executor(Protocol):
-    """Does jobs, several at a time if it can, and begins few of them ahead. What could not be done is given back as `Failed`; the others go on."""
+    """Runs jobs, several at a time if it can, and takes few of them ahead. A job that cannot be done is returned as `Failed`; the others continue."""
 
     @property
-    def elsewhere(self) -> bool:
-        """Whether jobs leave this process."""
+    def remote(self) -> bool:
+        """Whether jobs run in other processes."""
         ...
 
-    def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]: ...
+    def each(self, work: Work, jobs: Iterable[Any], channel: Channel) -> Iterator[tuple[Any, Any]]: ...

@@ -1,7 +1,10 @@
-"""Jobs done by processes of this machine.
+"""Jobs in processes of this machine.
 
-Processes are begun afresh, never forked, talk through pipes, and run no file of the user again, so a script needs no `if __name__ == "__main__"`. One
-that dies is replaced. They stay for the next run, with what they have compiled, until the executor is closed or forgotten.
+Processes are spawned, never forked, communicate through pipes, and do not import the user's script, so it needs no `if __name__ == "__main__"`. One
+that dies is replaced. They stay for the next run, with their compiled programs, until the executor is closed or collected.
+
+A pool of the standard library ends with its first killed worker, and a local cluster of Dask brings some seventeen packages; two pipes and two
+threads for each process need neither.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from typing import Any
 
 from bismut.errors import ProcessError
 from bismut.executors.executor import ATTEMPTS, PATIENCE, several
-from bismut.executors.supervision import Crew, Elsewhere, News
+from bismut.executors.supervision import Event, RemoteExecutor, WorkerPool, drain
 from bismut.executors.threads import cores
 
 _BEGIN = "import sys; sys.path[:] = {path!r}; from bismut.executors.worker import main; main()"
@@ -27,7 +30,7 @@ _BEGIN = "import sys; sys.path[:] = {path!r}; from bismut.executors.worker impor
 _DYING = 5.0  # seconds for a killed process to be gone
 
 
-class Processes(Elsewhere):
+class Processes(RemoteExecutor):
     """An executor: processes of this machine, each with its share of the cores.
 
     workers     how many
@@ -38,17 +41,17 @@ class Processes(Elsewhere):
     def __init__(self, workers: int = 2, *, attempts: int = ATTEMPTS, patience: float = PATIENCE):
         super().__init__(attempts, patience)
         self.workers = several(workers, "workers of Processes")
-        self._pool = _Pool(self.workers)
+        self._pool = _ProcessPool(self.workers)
         self._finalizer = weakref.finalize(self, self._pool.close)
 
     def __repr__(self) -> str:
         return f"Processes({self.workers})"
 
     def close(self) -> None:
-        """End the processes; the next run would begin new ones."""
+        """End the processes; the next run would start new ones."""
         self._pool.close()
 
-    def _crew(self, data: bytes) -> Crew:
+    def _worker_pool(self, data: bytes) -> WorkerPool:
         self._pool.take(data)
         return self._pool
 
@@ -60,7 +63,7 @@ class _Process:
         share = {name: str(threads) for name in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
         command = [sys.executable, "-c", _BEGIN.format(path=sys.path)]
         self.works = 0
-        self.ticket: int | None = None
+        self.job_id: int | None = None
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | share)
         self._outbox: queue.SimpleQueue = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(heard,), daemon=True).start()
@@ -70,14 +73,14 @@ class _Process:
     def pid(self) -> int:
         return self._process.pid
 
-    def say(self, *message: Any) -> None:
-        """Put into its letter box: a process that hangs does not read, and nobody should wait for it here."""
+    def send(self, *message: Any) -> None:
+        """Queue a message: a process that hangs does not read, and must not block the driver."""
         self._outbox.put(message)
 
     def _talk(self) -> None:
         sink = self._process.stdin
         assert sink is not None
-        with contextlib.suppress(OSError, ValueError):  # it is dead, and whoever listens to it hears so
+        with contextlib.suppress(OSError, ValueError):  # it is dead, which `_listen` notices
             while (message := self._outbox.get()) is not None:
                 pickle.dump(message, sink, 5)
                 sink.flush()
@@ -87,27 +90,27 @@ class _Process:
         assert source is not None
         while True:
             try:
-                kind, ticket, content = pickle.load(source)
+                kind, job_id, content = pickle.load(source)
             except Exception as problem:
-                if not isinstance(problem, EOFError | OSError | pickle.UnpicklingError):  # else it died, perhaps in the middle of a word
-                    traceback.print_exc()  # such as a module that cannot be imported here: what follows is not understood, either
+                if not isinstance(problem, EOFError | OSError | pickle.UnpicklingError):  # else it died, perhaps in the middle of a message
+                    traceback.print_exc()  # such as a module that cannot be imported here: what follows cannot be read, either
                     self._process.kill()
                 code = self._process.wait()
                 heard.put((self, "gone", ready, code))
                 return
             ready = True
             if kind != "ready":
-                heard.put((self, kind, ticket, content))
+                heard.put((self, kind, job_id, content))
 
     def end(self) -> None:
         self._outbox.put(None)
         self._process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):  # one that waits for a disk that is gone cannot be killed until it is back
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one that waits for a disk that is gone cannot be killed before it returns
             self._process.wait(_DYING)
 
 
-class _Pool:
-    """The processes: a crew."""
+class _ProcessPool:
+    """The processes."""
 
     def __init__(self, workers: int):
         self._workers, self._threads = workers, max(1, cores() // workers)
@@ -117,15 +120,15 @@ class _Pool:
         self._taken = threading.Lock()
 
     def take(self, data: bytes) -> None:
-        """From now on this work is done, until it is left."""
+        """Do this work from now on, until `disconnect`."""
         if not self._taken.acquire(blocking=False):
             raise ProcessError("These processes are at work for another run, with which this one would be mixed up. Use another Processes(n).")
         self._data, self._works = data, self._works + 1
 
-    def leave(self) -> None:
-        """Whoever is still at work is ended: nobody waits for it."""
+    def disconnect(self) -> None:
+        """Processes that are still at work are ended."""
         try:
-            for process in [process for process in self._all if process.ticket is not None]:
+            for process in [process for process in self._all if process.job_id is not None]:
                 self._drop(process)
         finally:
             self._taken.release()
@@ -134,58 +137,52 @@ class _Pool:
         for process in list(self._all):
             self._drop(process)
 
-    def room(self) -> int:
-        return self._workers - sum(process.ticket is not None for process in self._all)
+    def free_slots(self) -> int:
+        return self._workers - sum(process.job_id is not None for process in self._all)
 
-    def give(self, ticket: int, job: Any) -> None:
-        process = next((process for process in self._all if process.ticket is None), None)
+    def submit(self, job_id: int, job: Any) -> None:
+        process = next((process for process in self._all if process.job_id is None), None)
         if process is None:
             process = _Process(self._threads, self._heard)
             self._all.append(process)
         if process.works != self._works:
-            process.say("work", self._data)
+            process.send("work", self._data)
             process.works = self._works
-        process.ticket = ticket
-        process.say("job", ticket, job)
-        self._heard.put((process, "begun", ticket, None))  # the clock runs from here, whether or not it ever reads this
+        process.job_id = job_id
+        process.send("job", job_id, job)
+        self._heard.put((process, "begun", job_id, None))  # the time of patience starts here, whether or not it ever reads this
 
-    def news(self, seconds: float) -> list[News]:
-        found: list[News] = []
-        try:
-            found += self._read(self._heard.get(timeout=seconds))
-            while True:
-                found += self._read(self._heard.get_nowait())
-        except queue.Empty:
-            return found
+    def events(self, seconds: float) -> list[Event]:
+        return drain(self._heard, seconds, self._read)
 
-    def _read(self, heard: tuple) -> list[News]:
+    def _read(self, heard: tuple) -> list[Event]:
         process, kind, *content = heard
         if process not in self._all:
             return []
         if kind != "gone":
-            ticket, what = content
+            job_id, what = content
             if kind in ("done", "raised", "refused"):
-                process.ticket = None
-            return [News(kind, ticket, what)]
+                process.job_id = None
+            return [Event(kind, job_id, what)]
         ready, code = content
-        ticket = process.ticket
+        job_id = process.job_id
         self._drop(process)
-        if ticket is None:
+        if job_id is None:
             return []
         if not ready and code > 0:
-            return [News("refused", ticket, f"A worker process ended before it was ready, with exit code {code}; its output is above.")]
-        return [News("lost", ticket, f"Its worker, process {process.pid}, died ({_death(code)}).")]
+            return [Event("refused", job_id, f"A worker process ended before it was ready, with exit code {code}; its output is above.")]
+        return [Event("lost", job_id, f"Its worker, process {process.pid}, died ({_death(code)}).")]
 
-    def end(self, ticket: int) -> None:
-        for process in [process for process in self._all if process.ticket == ticket]:
+    def kill(self, job_id: int) -> None:
+        for process in [process for process in self._all if process.job_id == job_id]:
             self._drop(process)
 
     def stop(self) -> None:
         for process in self._all:
-            process.say("stop")
+            process.send("stop")
 
-    def forget(self, ticket: int) -> None:
-        del ticket
+    def release(self, job_id: int) -> None:
+        del job_id
 
     def _drop(self, process: _Process) -> None:
         self._all.remove(process)

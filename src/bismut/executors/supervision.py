@@ -1,10 +1,10 @@
-"""Jobs given to workers elsewhere, who may die, hang or fail.
+"""Jobs in other processes, whose workers may die, hang or fail.
 
-    give as many as there is room for  →  hear what comes  →  done: hand it on
-                                                              lost or raised: give it again, at most so often
-                                                              silent for long: end its worker, and the same
+    submit while slots are free  →  wait for events  →  done: yield the result
+                                                        lost or raised: submit it again, up to a number of attempts
+                                                        silent for too long: kill its worker, and the same
 
-What holds for processes here and for clusters is said here once; a crew says how a job gets to a worker and how news come back.
+The rules are the same for processes of this machine and for clusters; a `WorkerPool` sends jobs to workers and collects their events.
 """
 
 from __future__ import annotations
@@ -12,70 +12,71 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 from bismut.errors import DomainError, ProcessError
-from bismut.executors.executor import Again, Failed, Line, Work, several
+from bismut.executors.executor import Channel, Failed, Unfinished, Work, several
 from bismut.executors.worker import packed
 
 log = logging.getLogger(__name__)
 
-_LISTEN = 0.2  # seconds between two looks at whether somebody wants to stop
+_LISTEN = 0.2  # seconds between two checks whether to stop
 
 
-class News(NamedTuple):
-    """What is heard of a job.
+class Event(NamedTuple):
+    """An event of a job.
 
     begun     a worker has begun it
-    waiting   its worker is gone, and the crew finds another one
-    told      it tells something on its way
-    done      it has ended, with what it came to
-    raised    it has ended with an exception: a `Raised`
+    waiting   its worker is gone, and the pool will assign another one
+    message   that it sends while it runs
+    done      its result
+    raised    its exception, a `Raised`
     lost      its worker is gone: how that is known
-    refused   no worker will ever do it: why
+    refused   no worker can ever do it: why
     """
 
-    kind: Literal["begun", "waiting", "told", "done", "raised", "lost", "refused"]
-    ticket: int
+    kind: Literal["begun", "waiting", "message", "done", "raised", "lost", "refused"]
+    job_id: int
     content: Any = None
 
 
-class Crew(Protocol):
-    """Workers elsewhere."""
+class WorkerPool(Protocol):
+    """Workers in other processes."""
 
-    def room(self) -> int:
-        """How many more jobs may be given now."""
+    def free_slots(self) -> int:
+        """How many more jobs may be submitted now."""
         ...
 
-    def give(self, ticket: int, job: Any) -> None: ...
+    def submit(self, job_id: int, job: Any) -> None: ...
 
-    def news(self, seconds: float) -> list[News]:
-        """What has come; after so many seconds, nothing."""
+    def events(self, seconds: float) -> list[Event]:
+        """The events that have arrived; empty if none does within so many seconds."""
         ...
 
-    def end(self, ticket: int) -> None:
-        """End the worker that has this job. It counts as lost already."""
+    def kill(self, job_id: int) -> None:
+        """Kill the worker that has this job. The job counts as lost already."""
         ...
 
     def stop(self) -> None:
-        """Tell all jobs to stop when they can. May be said again."""
+        """Ask all jobs to stop when they can. May be called repeatedly."""
         ...
 
-    def forget(self, ticket: int) -> None:
-        """What the job came to was taken over: it need not be kept elsewhere."""
+    def release(self, job_id: int) -> None:
+        """The result of the job has been taken over: workers may free it."""
         ...
 
-    def leave(self) -> None:
-        """No more jobs come of this work; who is still at one is not waited for."""
+    def disconnect(self) -> None:
+        """This work has no more jobs; those that still run are not waited for."""
         ...
 
 
-class Elsewhere:
-    """An executor whose workers are processes, here or on other machines. They stay for the next run until it is closed: `with Dask(...) as d:`."""
+class RemoteExecutor:
+    """An executor whose workers are processes, of this machine or of others. They stay for the next run until closed: `with Dask(...) as d:`."""
 
-    elsewhere = True
+    remote = True
 
     def __init__(self, attempts: int, patience: float):
         self.attempts, self.patience = several(attempts, "attempts"), patience
@@ -89,114 +90,129 @@ class Elsewhere:
         self.close()
 
     def close(self) -> None:
-        """End the workers that were begun here."""
+        """End the workers that it started."""
         raise NotImplementedError
 
-    def _crew(self, data: bytes) -> Crew:
-        """The workers, who will do this work."""
+    def _worker_pool(self, data: bytes) -> WorkerPool:
+        """The workers, with this work to do."""
         raise NotImplementedError
 
-    def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]:
-        crew = self._crew(packed(work))
+    def each(self, work: Work, jobs: Iterable[Any], channel: Channel) -> Iterator[tuple[Any, Any]]:
+        pool = self._worker_pool(packed(work))
         try:
-            yield from supervised(crew, jobs, line, attempts=self.attempts, patience=self.patience)
+            yield from supervised(pool, jobs, channel, attempts=self.attempts, patience=self.patience)
         finally:
-            crew.leave()
+            pool.disconnect()
+
+
+def drain(queue: SimpleQueue, seconds: float, read: Callable[[Any], list[Event]]) -> list[Event]:
+    """The events of all messages in a queue; empty if none arrives within so many seconds."""
+    events: list[Event] = []
+    try:
+        events += read(queue.get(timeout=seconds))
+        while True:
+            events += read(queue.get_nowait())
+    except Empty:
+        return events
 
 
 @dataclass
-class _Given:
+class _Pending:
     job: Any
     attempts: int
-    heard: float | None = None  # when; None before it was begun
+    last_event: float | None = None  # time of its last event; None before it was begun
 
 
-def supervised(crew: Crew, jobs: Iterable[Any], line: Line, *, attempts: int, patience: float) -> Iterator[tuple[Any, Any]]:
-    """(job, what it came to), as they come."""
-    work = _Supervision(crew, iter(jobs), line, attempts, patience)
+def supervised(pool: WorkerPool, jobs: Iterable[Any], channel: Channel, *, attempts: int, patience: float) -> Iterator[tuple[Any, Any]]:
+    """(job, result), as they end."""
+    work = _Supervision(pool, iter(jobs), channel, attempts, patience)
     while True:
-        if line.stopped():
+        if channel.stopped():
             work.stop()
         else:
-            work.give()
+            work.submit()
         if work.ended:
             return
         yield from work.listen()
 
 
 class _Supervision:
-    """Jobs on their way: those given, by their tickets, and those to be given again."""
+    """Jobs in progress: those submitted, by their job_id, and those to be submitted again."""
 
-    def __init__(self, crew: Crew, jobs: Iterator[Any], line: Line, attempts: int, patience: float):
-        self._crew, self._jobs, self._line, self._attempts, self._patience = crew, jobs, line, attempts, patience
-        self._held: dict[int, _Given] = {}
-        self._again: deque[_Given] = deque()
+    def __init__(self, pool: WorkerPool, jobs: Iterator[Any], channel: Channel, attempts: int, patience: float):
+        self._pool, self._jobs, self._channel, self._attempts, self._patience = pool, jobs, channel, attempts, patience
+        self._submitted: dict[int, _Pending] = {}
+        self._retries: deque[_Pending] = deque()
         self._number, self._more = 0, True
         self._now, self._listened = 0.0, time.monotonic()
 
     @property
     def ended(self) -> bool:
-        return not (self._held or self._again or self._more)
+        return not (self._submitted or self._retries or self._more)
 
     def stop(self) -> None:
-        self._crew.stop()
+        self._pool.stop()
         self._more = False
-        self._again.clear()
+        self._retries.clear()
 
-    def give(self) -> None:
-        while (self._again or self._more) and self._crew.room() > 0:
-            given = self._again.popleft() if self._again else next((_Given(job, 0) for job in self._jobs), None)
-            if given is None:
+    def submit(self) -> None:
+        while (self._retries or self._more) and self._pool.free_slots() > 0:
+            pending = self._retries.popleft() if self._retries else next((_Pending(job, 0) for job in self._jobs), None)
+            if pending is None:
                 self._more = False
                 return
             self._number += 1
-            self._held[self._number] = given
-            self._crew.give(self._number, given.job)
+            self._submitted[self._number] = pending
+            self._pool.submit(self._number, pending.job)
 
     def listen(self) -> Iterator[tuple[Any, Any]]:
-        came = self._crew.news(_LISTEN)
-        silent = self._silent(came)  # before anything is handed on: who takes it may take long, and meanwhile nobody listens
-        for kind, ticket, content in came:
-            given = self._held.get(ticket)
-            if given is None:
-                continue  # of one that was taken for lost
+        came = self._pool.events(_LISTEN)
+        silent = self._silent(came)  # before anything is yielded: the consumer may take long, and events wait meanwhile
+        for kind, job_id, content in came:
+            pending = self._submitted.get(job_id)
+            if pending is None:
+                continue  # already declared lost
             if kind == "refused":
                 raise ProcessError(content)
-            if kind == "told":
-                self._line.tell(content)
+            if kind == "message":
+                self._channel.send(content)
             elif kind == "done":
-                del self._held[ticket]
-                if isinstance(content, Again):
-                    self._line.tell(content.told)
-                    self._again.append(_Given(content.job, 0))
+                del self._submitted[job_id]
+                if isinstance(content, Unfinished):
+                    self._channel.send(content.message)
+                    self._retries.append(_Pending(content.job, 0))
                 else:
-                    yield given.job, content
-                self._crew.forget(ticket)  # after it was handed on
+                    yield pending.job, content
+                self._pool.release(job_id)  # after it was yielded
             elif kind == "raised":
                 log.debug("a job raised an exception:\n%s", content.trace)
-                yield from self._failed(ticket, content.brief)
+                yield from self._failed(job_id, content.brief)
             elif kind == "lost":
-                yield from self._failed(ticket, content, lost=True)
-        for ticket in silent:
-            self._crew.end(ticket)
-            yield from self._failed(ticket, f"Its worker gave no sign of life for {self._patience:g} seconds, and was ended.", lost=True)
+                yield from self._failed(job_id, content, lost=True)
+        for job_id in silent:
+            self._pool.kill(job_id)
+            yield from self._failed(job_id, f"Its worker gave no sign of life for {self._patience:g} seconds, and was ended.", lost=True)
 
-    def _silent(self, came: list[News]) -> list[int]:
-        """Of whom nothing was heard for long. A driver that was away, busy or stopped by Ctrl-Z, first listens to what was said meanwhile."""
+    def _silent(self, came: list[Event]) -> list[int]:
+        """Jobs without an event for too long. A driver that was busy, or stopped by Ctrl-Z, first reads what arrived meanwhile."""
         before, self._listened = self._listened, time.monotonic()
         self._now += min(self._listened - before, self._patience / 2)
-        for kind, ticket, _ in came:
-            if given := self._held.get(ticket):
-                given.heard = None if kind == "waiting" else self._now
-        return [ticket for ticket, given in self._held.items() if given.heard is not None and self._now - given.heard > self._patience]
+        for kind, job_id, _ in came:
+            if pending := self._submitted.get(job_id):
+                pending.last_event = None if kind == "waiting" else self._now
+        return [
+            job_id
+            for job_id, pending in self._submitted.items()
+            if pending.last_event is not None and self._now - pending.last_event > self._patience
+        ]
 
-    def _failed(self, ticket: int, why: str, lost: bool = False) -> Iterator[tuple[Any, Any]]:
-        """Another attempt, or none: a job that came back on its way (`Again`) was begun anew, so workers that die before anything is done are few."""
-        given = self._held.pop(ticket)
-        self._crew.forget(ticket)
-        tried = given.attempts + 1
+    def _failed(self, job_id: int, why: str, lost: bool = False) -> Iterator[tuple[Any, Any]]:
+        """Another attempt, or none. A job that came back on its way (`Unfinished`) starts counting anew."""
+        pending = self._submitted.pop(job_id)
+        self._pool.release(job_id)
+        tried = pending.attempts + 1
         log.debug("attempt %d of %d at a job failed: %s", tried, self._attempts, why)
         if tried >= self._attempts:
-            yield given.job, Failed(tried, why, lost=lost)
-        elif not self._line.stopped():
-            self._again.append(_Given(given.job, tried))
+            yield pending.job, Failed(tried, why, lost=lost)
+        elif not self._channel.stopped():
+            self._retries.append(_Pending(pending.job, tried))

@@ -1,8 +1,10 @@
-"""Jobs done by threads of this process, which share compiled programs. Whoever waits long enough in machine code leaves the interpreter alone."""
+"""Jobs in threads of this process, which share compiled programs. Machine code releases the interpreter's lock.
+
+Many jobs get a thread each; few share all threads, several of which then work on one trajectory of many bodies.
+"""
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -11,18 +13,14 @@ from itertools import chain, islice, takewhile
 from queue import SimpleQueue
 from typing import Any
 
-from bismut.executors.executor import Failed, Line, Work, raised, several
-
-
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+from bismut.executors.executor import Channel, Failed, Work, raised, several
+from bismut.operating_system import cores
 
 
 class Threads:
     """An executor: threads of this process, by default as many as there are cores. A job that raises is not retried: it would raise again."""
 
-    elsewhere = False
+    remote = False
 
     def __init__(self, workers: int | None = None):
         self.workers = cores() if workers is None else several(workers, "workers of Threads")
@@ -30,13 +28,14 @@ class Threads:
     def __repr__(self) -> str:
         return f"Threads({self.workers})"
 
-    def each(self, work: Work, jobs: Iterable[Any], line: Line) -> Iterator[tuple[Any, Any]]:
-        """No more than twice as many jobs as workers are begun ahead, so whoever has seen enough can stop and little is wasted."""
-        jobs = takewhile(lambda _: not line.stopped(), jobs)
-        first = list(islice(jobs, 2))
+    def each(self, work: Work, jobs: Iterable[Any], channel: Channel) -> Iterator[tuple[Any, Any]]:
+        """No more than twice as many jobs as workers are taken ahead, so that little is wasted if the consumer stops."""
+        jobs = takewhile(lambda _: not channel.stopped(), jobs)
+        first = list(islice(jobs, self.workers + 1))
+        channel = channel._replace(threads=max(1, self.workers // max(1, len(first))))
         if self.workers == 1 or len(first) < 2:
             for job in chain(first, jobs):
-                yield job, _done(work, job, line)
+                yield job, _done(work, job, channel)
             return
         done: SimpleQueue[tuple[Any, Future]] = SimpleQueue()
         ahead: set[Future] = set()
@@ -44,12 +43,12 @@ class Threads:
 
             def begin(jobs: Iterable[Any]) -> None:
                 for job in jobs:
-                    future = pool.submit(_done, work, job, line)
+                    future = pool.submit(_done, work, job, channel)
                     ahead.add(future)
                     future.add_done_callback(lambda future, job=job: done.put((job, future)))
 
             try:
-                begin((*first, *islice(jobs, 2 * self.workers - 2)))
+                begin((*first, *islice(jobs, 2 * self.workers - len(first))))
                 while ahead:
                     job, future = done.get()
                     ahead.remove(future)
@@ -65,7 +64,7 @@ _lending = threading.Lock()
 
 @contextmanager
 def _lent(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads of one's own, those of the run before if they are free: starting them anew would take as long as a short run."""
+    """A pool for one run, that of the run before if it is free: starting threads would take as long as a short run."""
     with _lending:
         known = _idle.pop() if _idle and _idle[0][0] == workers else None
     pool = known[1] if known else ThreadPoolExecutor(workers, "bismut")
@@ -78,8 +77,8 @@ def _lent(workers: int) -> Iterator[ThreadPoolExecutor]:
             one.shutdown()
 
 
-def _done(work: Work, job: Any, line: Line) -> Any:
+def _done(work: Work, job: Any, channel: Channel) -> Any:
     try:
-        return work(job, line)
+        return work(job, channel)
     except Exception as problem:
         return Failed(1, raised(problem).brief, problem)

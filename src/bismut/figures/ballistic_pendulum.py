@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from bismut.actions import VariationalEuler
-from bismut.ensembles import kinetic_energy
-from bismut.figures.figure import Figure, Note, Table
+from bismut.ensembles import kinetic_energy, simulate
+from bismut.figures.figure import Figure, FigureTable, Note
 from bismut.figures.style import colour, look, name_of, survivors
 from bismut.flows import EulerMaruyama, ImplicitEulerMaruyama
-from bismut.gallery import ballistic_pendulum, equilibrium_points
+from bismut.gallery.ballistic_pendulum import ballistic_pendulum, equilibrium_points
 from bismut.mechanics import System
 from bismut.noise import Wiener
-from bismut.store import simulate
 
 METHODS = {"SVI": VariationalEuler, "EEM": EulerMaruyama, "IEM": ImplicitEulerMaruyama}
 STEPS, FRICTIONS = (0.1, 0.05), (0.1, 1.0)
@@ -27,7 +26,7 @@ TEMPERATURE, TIME, RECORD = 0.5, 100.0, 1.0
 
 
 @dataclass(frozen=True)
-class Curve:
+class KineticCurve:
     """Kinetic energy over kT against time, for one method and step."""
 
     method: str
@@ -44,7 +43,7 @@ class Curve:
         return float(self.mean[np.abs(self.times - time) <= width].mean())
 
 
-def curve(system: System, method: str, step: float, friction: float, trajectories: int, seed: int = 1) -> Curve:
+def curve(system: System, method: str, step: float, friction: float, trajectories: int, seed: int = 1) -> KineticCurve:
     """One curve. All methods and steps see one Brownian path: the coarse increments are sums of the fine ones."""
     scheme = METHODS[method](system.with_parameters({"friction": friction, "temperature": TEMPERATURE, "depth": 1.0}))
     result = simulate(
@@ -60,10 +59,10 @@ def curve(system: System, method: str, step: float, friction: float, trajectorie
     )
     kinetic = result["kinetic"]
     mean, stderr = kinetic.mean.values / TEMPERATURE, kinetic.stderr.values / TEMPERATURE
-    return Curve(method, step, friction, trajectories, result.times, mean, stderr, len(result.outcome.failures))
+    return KineticCurve(method, step, friction, trajectories, result.times, mean, stderr, len(result.outcome.failures))
 
 
-def run(quick: bool, note: Note) -> list[Curve]:
+def run(quick: bool, note: Note) -> list[KineticCurve]:
     """Three methods, two steps, two frictions."""
     trajectories, system, curves = (2_000 if quick else 20_000), ballistic_pendulum(), []
     for friction in FRICTIONS:
@@ -74,7 +73,7 @@ def run(quick: bool, note: Note) -> list[Curve]:
     return curves
 
 
-def draw(curves: list[Curve]):
+def draw(curves: list[KineticCurve]):
     """A row for each friction, a column for each step, with two-standard-error bands."""
     import matplotlib.pyplot as plt
 
@@ -97,7 +96,7 @@ def draw(curves: list[Curve]):
     return figure
 
 
-def table(curves: list[Curve]) -> Table:
+def table(curves: list[KineticCurve]) -> FigureTable:
     rows = [
         (
             name_of(c.method) + survivors(c.failed, c.trajectories),
@@ -109,15 +108,15 @@ def table(curves: list[Curve]) -> Table:
         )
         for c in curves
     ]
-    return Table("Mean kinetic energy / kT", ("method", "c", "h", "t = 10", "t = 100", "± 2 s.e."), rows)
+    return FigureTable("Mean kinetic energy / kT", ("method", "c", "h", "t = 10", "t = 100", "± 2 s.e."), rows)
 
 
-def records(curves: list[Curve]) -> Table:
+def records(curves: list[KineticCurve]) -> FigureTable:
     rows = ((c.method, c.friction, c.step, *point) for c in curves for point in zip(c.times, c.mean, c.stderr, strict=True))
-    return Table("", ("method", "friction", "step", "time", "kinetic_over_kT", "stderr"), rows)
+    return FigureTable("", ("method", "friction", "step", "time", "kinetic_over_kT", "stderr"), rows)
 
 
-def caption(curves: list[Curve]) -> str:
+def caption(curves: list[KineticCurve]) -> str:
     return (
         "Mean kinetic energy of the sliding disk L = v²/2 + σω²/2 − (1 − cos x) with friction and noise on the contact velocity v + ω only, "
         f"σ = ½, kT = ½, started in equilibrium; {curves[0].trajectories} trajectories, one Wiener path (seed 1) for all methods and steps; "

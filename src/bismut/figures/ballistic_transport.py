@@ -16,14 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import VariationalEuler
-from bismut.ensembles import trajectory
-from bismut.figures.figure import Figure, Note, Table
+from bismut.ensembles import simulate, trajectory
+from bismut.figures.figure import Figure, FigureTable, Note
 from bismut.figures.style import colour, palette, survivors
 from bismut.flows import Langevin
-from bismut.gallery import ballistic_pendulum
+from bismut.gallery.ballistic_pendulum import ballistic_pendulum
 from bismut.mechanics import Scheme, System, mechanical
 from bismut.spaces import Euclidean
-from bismut.store import simulate
 
 SIGMA, FRICTION, TEMPERATURE, STEP, SEED = 0.5, 1.0, 0.5, 0.1, 3
 DEPTHS = (0.0, 0.2, 1.0)
@@ -31,7 +30,7 @@ COLOURS = {"flat": "ink", "0.2": "blue", "1": "vermilion", "bath": "sage"}
 
 
 @dataclass(frozen=True)
-class Transport:
+class DisplacementCurve:
     """⟨x²⟩ against time for one floor, and a few single disks."""
 
     label: str
@@ -49,7 +48,7 @@ class Transport:
         return float(np.log(at(late) / at(early)) / np.log(late / early))
 
 
-def transport(scheme: Scheme, label: str, depth: float, kind: str, steps: int, trajectories: int, paths: int) -> Transport:
+def transport(scheme: Scheme, label: str, depth: float, kind: str, steps: int, trajectories: int, paths: int) -> DisplacementCurve:
     start = scheme.start(jnp.zeros(2), temperature=TEMPERATURE)
     result = simulate(
         scheme, start, step=STEP, steps=steps, trajectories=trajectories, seed=SEED, observe={"square": _square}, every=20, progress=False
@@ -58,41 +57,41 @@ def transport(scheme: Scheme, label: str, depth: float, kind: str, steps: int, t
     single = np.stack([run(k) for k in range(paths)]) if paths else np.zeros((0, 501))
     square = result["square"]
     label += survivors(len(result.outcome.failures), trajectories)
-    return Transport(label, depth, kind, trajectories, result.times, square.mean.values, square.stderr.values, single)
+    return DisplacementCurve(label, depth, kind, trajectories, result.times, square.mean.values, square.stderr.values, single)
 
 
 def _square(state):
     return state.q[0] ** 2
 
 
-def run(quick: bool, note: Note) -> list[Transport]:
+def run(quick: bool, note: Note) -> list[DisplacementCurve]:
     trajectories, steps = (2000, 10_000) if quick else (4000, 40_000)
     system: System = ballistic_pendulum(SIGMA)
-    found = []
+    transports = []
     for depth in DEPTHS:
         note(f"floor a = {depth:g}")
         scheme = VariationalEuler(system.with_parameters({"friction": FRICTION, "temperature": TEMPERATURE, "depth": depth}))
         label = "flat floor" if depth == 0 else f"wavy floor, a = {depth:g}"
-        found.append(transport(scheme, label, depth, "contact", steps, trajectories, 5 if depth == 0.2 else 0))
+        transports.append(transport(scheme, label, depth, "contact", steps, trajectories, 5 if depth == 0.2 else 0))
     note("a bath on both velocities")
     both = Langevin(mechanical(Euclidean(2), mass=[1.0, SIGMA]), temperature=TEMPERATURE, friction=FRICTION)
-    found.append(transport(both, "flat, bath on both velocities", 0.0, "both", steps, trajectories, 0))
-    return found
+    transports.append(transport(both, "flat, bath on both velocities", 0.0, "both", steps, trajectories, 0))
+    return transports
 
 
-def draw(found: list[Transport]):
+def draw(transports: list[DisplacementCurve]):
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(12, 5.4))
-    for one, name, dash in zip(found, COLOURS.values(), ("-", "-", "-", "--"), strict=True):
+    for one, name, dash in zip(transports, COLOURS.values(), ("-", "-", "-", "--"), strict=True):
         left.loglog(one.times[1:], one.square[1:], color=colour(name), linestyle=dash, label=one.label)
-    t = found[0].times[1:]
+    t = transports[0].times[1:]
     left.loglog(t, TEMPERATURE * t**2 / (1 + SIGMA), color=colour("soft"), linestyle=":", linewidth=2.5, label="kT t²/(1 + σ)")
     left.set_xlabel("time t")
     left.set_ylabel("mean-squared displacement ⟨x²⟩ (radians²)")
     left.set_title("spreading")
     left.legend(loc="upper left")
-    for path, shade in zip(found[1].paths, palette().series, strict=False):
+    for path, shade in zip(transports[1].paths, palette().series, strict=False):
         right.plot(np.linspace(0, 1000, path.size), path / (2 * np.pi), color=shade, linewidth=1.2)
     right.set_xlabel("time t")
     right.set_ylabel("place x / 2π (wells)")
@@ -101,24 +100,24 @@ def draw(found: list[Transport]):
     return figure
 
 
-def table(found: list[Transport]) -> Table:
-    end = found[0].times[-1]
+def table(transports: list[DisplacementCurve]) -> FigureTable:
+    end = transports[0].times[-1]
     spans = [(10.0, 100.0), (100.0, 1000.0), *([(1000.0, end)] if end > 1001 else [])]
     at = lambda one, t: np.interp(t, one.times, one.square)
-    rows = [(one.label, f"{at(one, 1000):.3g}", *(f"{one.exponent(a, b):.2f}" for a, b in spans)) for one in found]
+    rows = [(one.label, f"{at(one, 1000):.3g}", *(f"{one.exponent(a, b):.2f}" for a, b in spans)) for one in transports]
     rows.append(("kT t²/(1 + σ)", f"{TEMPERATURE * 1e6 / (1 + SIGMA):.3g}", *("2" for _ in spans)))
-    return Table("⟨x²⟩ at t = 1000, and slopes of log ⟨x²⟩", ("disk", "⟨x²⟩", *(f"{a:g}–{b:g}" for a, b in spans)), rows)
+    return FigureTable("⟨x²⟩ at t = 1000, and slopes of log ⟨x²⟩", ("disk", "⟨x²⟩", *(f"{a:g}–{b:g}" for a, b in spans)), rows)
 
 
-def records(found: list[Transport]) -> Table:
-    rows = ((one.label, one.depth, one.kind, *row) for one in found for row in zip(one.times, one.square, one.stderr, strict=True))
-    return Table("", ("label", "depth", "bath", "time", "mean_squared_displacement", "stderr"), rows)
+def records(transports: list[DisplacementCurve]) -> FigureTable:
+    rows = ((one.label, one.depth, one.kind, *row) for one in transports for row in zip(one.times, one.square, one.stderr, strict=True))
+    return FigureTable("", ("label", "depth", "bath", "time", "mean_squared_displacement", "stderr"), rows)
 
 
-def caption(found: list[Transport]) -> str:
+def caption(transports: list[DisplacementCurve]) -> str:
     return (
         f"Sliding disk, σ = {SIGMA:g}, c = {FRICTION:g}, kT = {TEMPERATURE:g}, on a floor a(1 − cos x), started at x = 0 with Maxwell "
-        f"momenta; variational Euler, h = {STEP:g}, {found[0].trajectories} trajectories (seed {SEED}). Noise and friction act on the contact "
+        f"momenta; variational Euler, h = {STEP:g}, {transports[0].trajectories} trajectories (seed {SEED}). Noise and friction act on the contact "
         "velocity alone. On a flat floor p_x − p_θ is kept and ⟨x²⟩ → kT t²/(1 + σ); on a wavy floor disks fly for random times and then are "
         "caught, and the growth lies between t² and t. Dashed: the same disk with a bath of friction 1 on both velocities (BAOAB), which "
         "diffuses. Right: single disks, straight stretches are flights."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from scipy import special
 from bismut.figures.style import check_installed, colour, palette, styled
 from bismut.findings import Finding, Report, Verdict
 from bismut.palette import MARKS
+from bismut.registry import RENDERERS
 
 _LINES = 40
 _COLOURS = {"pass": "sage", "fail": "vermilion", "undecided": "magenta", "fact": "sky", "unmeasured": "soft"}
@@ -24,8 +26,9 @@ _MARKS = {
 }
 
 
-def draw(report: Report, file: str | Path | None = None, dark: bool = False) -> Any:
-    """The figure of matplotlib; written to a file if one is given."""
+@RENDERERS.register
+def certificate(report: Report, file: str | Path | None = None, dark: bool = False) -> Any:
+    """The page of a report as a figure of matplotlib; written to a file if one is given. It is what `Report.figure` calls."""
     check_installed()
     with styled(dark) as plt:
         figure = plt.figure(figsize=size_of(report))
@@ -50,11 +53,11 @@ def fill(figure: Any, report: Report) -> None:
     panels = _panels(report)
     wide = -(-len(panels) // 2) if panels else 0
     grid = figure.add_gridspec(2 if panels else 1, 1 + wide, width_ratios=[1.3] + [1.0] * wide)
-    _verdicts(figure.add_subplot(grid[:, 0]), report, told=not panels)
-    for number, panel in enumerate(panels):  # in two rows; the last fills what is left of its row
+    _verdicts(figure.add_subplot(grid[:, 0]), report, verbose=not panels)
+    for number, (draw, findings) in enumerate(panels):  # in two rows; the last fills what is left of its row
         row, column = divmod(number, wide)
         until = grid.ncols if number == len(panels) - 1 else column + 2
-        panel(figure.add_subplot(grid[row, column + 1 : until]), report)
+        draw(figure.add_subplot(grid[row, column + 1 : until]), findings)
 
 
 def _title(report: Report) -> str:
@@ -63,55 +66,53 @@ def _title(report: Report) -> str:
     return short if len(short) < 110 else f"{short[:107]}…"
 
 
-def _panels(report: Report) -> list[Any]:
-    return [panel for panel in (_defects, _orders, _temperatures, _energy, _kinetic) if panel(None, report)]
+def _panels(report: Report) -> list[tuple[Callable[[Any, list[Finding]], None], list[Finding]]]:
+    """The panels of a report, each with the findings that it draws."""
+    findings = report.findings
+    choices = (
+        (_defects, defects if len(defects := list(filter(_is_defect, findings))) > 2 else []),  # one bar or two say no more than the list does
+        (_orders, [f for f in findings if "errors" in f.data]),
+        (_temperatures, [f for f in findings if f.law.startswith(("temperature", "configurational")) and f.known]),
+        (_energy, [f for f in findings if "energy" in f.data]),
+        (_kinetic, [f for f in findings if "shape" in f.data]),
+    )
+    return [(draw, chosen) for draw, chosen in choices if chosen]
 
 
-def _verdicts(axes: Any, report: Report, told: bool) -> None:
+def _is_defect(finding: Finding) -> bool:
+    """Whether a finding is a value with an upper limit, and a claim."""
+    claimed = finding.known and finding.verdict is not Verdict.fact and finding.alarm is None and finding.group != "accuracy"
+    return claimed and np.isfinite(finding.limit) and finding.limit > 0 and finding.measured >= 0
+
+
+def _verdicts(axes: Any, report: Report, verbose: bool) -> None:
     """A line for each finding: its mark, its law, its number, and where there is room how it was measured."""
     axes.set_axis_off()
     shown = report.findings[:_LINES]
-    pitch = 1 / max(len(shown), 1 if told else 24)
+    pitch = 1 / max(len(shown), 1 if verbose else 24)
     for row, finding in enumerate(shown):
         y = 1 - (row + 0.5) * pitch
         say = lambda x, text, shade="ink", size=9.0, y=y, **more: axes.text(x, y, text, color=colour(shade), fontsize=size, va="center", **more)
         say(0.0, _MARKS[finding.verdict.value][0], _COLOURS[finding.verdict.value], 11.0, weight="bold")
-        say(0.05 if not told else 0.03, textwrap.shorten(finding.law, 40, placeholder=" …"))
-        say(1.0 if not told else 0.43, finding.number, ha="right")
-        if told:
-            say(0.46, textwrap.shorten(finding.words, 80, placeholder=" …"), "soft", 8.5)
+        say(0.05 if not verbose else 0.03, textwrap.shorten(finding.law, 40, placeholder=" …"))
+        say(1.0 if not verbose else 0.43, finding.number, ha="right")
+        if verbose:
+            say(0.46, textwrap.shorten(finding.how, 80, placeholder=" …"), "soft", 8.5)
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 
-def _defects(axes: Any, report: Report) -> bool:
-    """Measured over limit, on a logarithmic axis. One bar or two say no more than the list does."""
-    found = [
-        f
-        for f in report.findings
-        if f.alarm is None
-        and f.known
-        and f.verdict is not Verdict.fact
-        and np.isfinite(f.limit)
-        and f.limit > 0
-        and f.measured >= 0
-        and f.group != "accuracy"
-    ]
-    if axes is None or len(found) < 3:
-        return len(found) > 2
-    ratio = [max(f.measured / f.limit, 1e-7) for f in found]
-    axes.barh(range(len(found)), ratio, left=1e-7, color=[colour(_COLOURS[f.verdict.value]) for f in found])
+def _defects(axes: Any, findings: list[Finding]) -> None:
+    """Measured over limit, on a logarithmic axis."""
+    ratio = [max(f.measured / f.limit, 1e-7) for f in findings]
+    axes.barh(range(len(findings)), ratio, left=1e-7, color=[colour(_COLOURS[f.verdict.value]) for f in findings])
     axes.axvline(1.0, color=colour("ink"), linestyle="--")
-    axes.set(xscale="log", yticks=range(len(found)), xlabel="measured / limit (dashed: where a claim fails)", title="defects")
-    axes.set_yticklabels([textwrap.shorten(f.law, 26, placeholder=" …") for f in found], fontsize=8.5)
+    axes.set(xscale="log", yticks=range(len(findings)), xlabel="measured / limit (dashed: where a claim fails)", title="defects")
+    axes.set_yticklabels([textwrap.shorten(f.law, 26, placeholder=" …") for f in findings], fontsize=8.5)
     axes.invert_yaxis()
-    return True
 
 
-def _orders(axes: Any, report: Report) -> bool:
-    found = [f for f in report.findings if "errors" in f.data]
-    if axes is None or not found:
-        return bool(found)
-    for number, finding in enumerate(found):
+def _orders(axes: Any, findings: list[Finding]) -> None:
+    for number, finding in enumerate(findings):
         steps, errors = np.asarray(finding.data["steps"], float), np.asarray(finding.data["errors"], float)
         extra = 1 if finding.law == "weak order" else 0  # of one step
         shade = palette().series[number % 7]
@@ -119,26 +120,21 @@ def _orders(axes: Any, report: Report) -> bool:
         axes.loglog(steps, errors, color=shade, marker=MARKS[number % 7], label=label)
         if finding.data.get("order") and errors.min() > 0:
             axes.loglog(steps, 0.6 * errors[-1] * (steps / steps[-1]) ** (finding.data["order"] + extra), ":", color=shade)
-    every = sorted({float(step) for finding in found for step in finding.data["steps"]})
+    every = sorted({float(step) for finding in findings for step in finding.data["steps"]})
     some = every[:: -(-len(every) // 4)]
     axes.set_xticks(some, [f"{step:.2g}" for step in some])
     axes.minorticks_off()
     axes.set(xlabel="step h", ylabel="error", title="errors (dotted: claimed slopes)")
     axes.legend(fontsize=9)
-    return True
 
 
-def _temperatures(axes: Any, report: Report) -> bool:
-    found = [f for f in report.findings if f.law.startswith(("temperature", "configurational")) and f.known]
-    if axes is None or not found:
-        return bool(found)
-    for row, finding in enumerate(found):
+def _temperatures(axes: Any, findings: list[Finding]) -> None:
+    for row, finding in enumerate(findings):
         axes.errorbar(finding.measured, row, xerr=3.3 * finding.error, fmt="o", color=colour(_COLOURS[finding.verdict.value]), capsize=3)
-    _band(axes, found[0])
-    axes.set(yticks=range(len(found)), xlabel="temperature / kT (band: what may be off)", title="temperatures (bars: 3.3 standard errors)")
-    axes.set_yticklabels([f.law.removeprefix("temperature, ") for f in found], fontsize=8)
+    _band(axes, findings[0])
+    axes.set(yticks=range(len(findings)), xlabel="temperature / kT (band: what may be off)", title="temperatures (bars: 3.3 standard errors)")
+    axes.set_yticklabels([f.law.removeprefix("temperature, ") for f in findings], fontsize=8)
     axes.invert_yaxis()
-    return True
 
 
 def _band(axes: Any, finding: Finding) -> None:
@@ -146,24 +142,16 @@ def _band(axes: Any, finding: Finding) -> None:
     axes.axvline(1.0, color=colour("ink"), linestyle="--")
 
 
-def _energy(axes: Any, report: Report) -> bool:
-    found = [f for f in report.findings if "energy" in f.data]
-    if axes is None or not found:
-        return bool(found)
-    data = found[0].data
+def _energy(axes: Any, findings: list[Finding]) -> None:
+    data = findings[0].data
     for line in np.asarray(data["energy"], float):
         axes.plot(data["time"], line - line[0], color=colour("blue"), alpha=0.4, linewidth=0.8)
-    axes.set(xlabel="time t", ylabel="H − H(0)", title=f"energy without noise; drift {found[0].number}")
-    return True
+    axes.set(xlabel="time t", ylabel="H − H(0)", title=f"energy without noise; drift {findings[0].number}")
 
 
-def _kinetic(axes: Any, report: Report) -> bool:
-    found = [f for f in report.findings if "shape" in f.data]
-    if axes is None or not found:
-        return bool(found)
-    values, shape = np.sort(np.asarray(found[0].data["values"], float)), found[0].data["shape"]
+def _kinetic(axes: Any, findings: list[Finding]) -> None:
+    values, shape = np.sort(np.asarray(findings[0].data["values"], float)), findings[0].data["shape"]
     axes.plot(values, (np.arange(len(values)) + 0.5) / len(values), color=colour("blue"), label="sampled")
     axes.plot(values, special.gammainc(shape, values), "--", color=colour("ink"), label=f"Γ({shape:g})")
     axes.set(xlabel="kinetic energy / kT", ylabel="distribution function", title="kinetic energy")
     axes.legend(fontsize=9)
-    return True

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import Midpoint, VariationalEuler, Verlet
-from bismut.figures.figure import Figure, Note, Table
+from bismut.figures.figure import Figure, FigureTable, Note
 from bismut.figures.style import colour
-from bismut.findings.order import convergence
+from bismut.findings.convergence_study import convergence
 from bismut.flows import EulerMaruyama, RungeKutta4
 from bismut.gallery.heavy_top import heavy_top
 from bismut.gallery.pendulum import pendulum
@@ -35,7 +35,7 @@ TIME, LEVELS, SEED = 1.0, (8, 16, 32, 64, 128), 5
 
 
 @dataclass(frozen=True)
-class Line:
+class ErrorCurve:
     """Errors of one method on one system, with or without noise, and the slope of their logarithms."""
 
     system: str
@@ -51,26 +51,27 @@ class Line:
 def systems(quick: bool) -> dict[str, tuple[System, State]]:
     """The pendulum γ = sin q; in full quality also the heavy top."""
     swing = pendulum()
-    found = {"pendulum, γ = sin q": (swing, State(jnp.asarray(0.5), jnp.asarray(1.0)))}
+    cases = {"pendulum, γ = sin q": (swing, State(jnp.asarray(0.5), jnp.asarray(1.0)))}
     if not quick:
         top = heavy_top()
         start = VariationalEuler(top).start(SO3().from_rotation_vector(jnp.array([0.6, -0.4, 0.3])), velocity=jnp.array([0.3, 0.2, 1.0]))
         assert isinstance(start, State)
-        found["heavy top on SO(3), two noises"] = (top, start)
-    return found
+        cases["heavy top on SO(3), two noises"] = (top, start)
+    return cases
 
 
-def run(quick: bool, note: Note) -> list[Line]:
+def run(quick: bool, note: Note) -> list[ErrorCurve]:
     trajectories, finest = (64, 1024) if quick else (256, 4096)
     lines = []
     for name, (system, start) in systems(quick).items():
         for method, (make, _, _) in METHODS.items():
             for noisy in (True, False):
                 note(f"{name}: {method}, {'with' if noisy else 'without'} noise")
-                found = convergence(
+                study = convergence(
                     make(system),
                     RungeKutta4(system),
                     start,
+                    t0=0.0,
                     time=TIME,
                     levels=LEVELS,
                     finest=finest,
@@ -78,11 +79,11 @@ def run(quick: bool, note: Note) -> list[Line]:
                     seed=SEED,
                     noise=1.0 if noisy else 0.0,
                 )
-                lines.append(Line(name, method, noisy, trajectories, finest, found.steps, found.errors, found.order))
+                lines.append(ErrorCurve(name, method, noisy, trajectories, finest, study.steps, study.errors, study.order))
     return lines
 
 
-def draw(lines: list[Line]):
+def draw(lines: list[ErrorCurve]):
     """A row for each system: with noise, without noise."""
     import matplotlib.pyplot as plt
 
@@ -106,19 +107,19 @@ def draw(lines: list[Line]):
     return figure
 
 
-def table(lines: list[Line]) -> Table:
+def table(lines: list[ErrorCurve]) -> FigureTable:
     rows = [
         (line.method, line.system.split(" on")[0], "yes" if line.noisy else "no", f"{line.order:.2f}", f"{line.errors[-1]:.1e}") for line in lines
     ]
-    return Table(f"Measured orders, h = 1/{LEVELS[0]} to 1/{LEVELS[-1]}", ("method", "system", "noise", "order", "last error"), rows)
+    return FigureTable(f"Measured orders, h = 1/{LEVELS[0]} to 1/{LEVELS[-1]}", ("method", "system", "noise", "order", "last error"), rows)
 
 
-def records(lines: list[Line]) -> Table:
+def records(lines: list[ErrorCurve]) -> FigureTable:
     rows = ((line.system, line.method, line.noisy, *row) for line in lines for row in zip(line.steps, line.errors, strict=True))
-    return Table("", ("system", "method", "noisy", "step", "error"), rows)
+    return FigureTable("", ("system", "method", "noisy", "step", "error"), rows)
 
 
-def caption(lines: list[Line]) -> str:
+def caption(lines: list[ErrorCurve]) -> str:
     return (
         f"Root mean square distance in (q, p) at t = {TIME:g} from Runge–Kutta 4 with {lines[0].finest} steps, on the same Brownian paths "
         f"(coarse increments are sums of fine ones; {lines[0].trajectories} paths, seed {SEED}), for steps h = 1/{LEVELS[0]} to "

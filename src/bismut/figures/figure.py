@@ -19,7 +19,7 @@ FORMATS = ("png", "pdf", "svg")
 Note = Callable[[str], Any]
 
 
-class Table(NamedTuple):
+class FigureTable(NamedTuple):
     """Rows of words and numbers under named columns."""
 
     title: str
@@ -27,7 +27,7 @@ class Table(NamedTuple):
     rows: Iterable[Sequence[Any]]
 
 
-class Files(NamedTuple):
+class FigureFiles(NamedTuple):
     """Where a figure was written."""
 
     picture: Path
@@ -48,11 +48,11 @@ class Figure:
     title: str
     run: Callable[[bool, Note], Any]
     draw: Callable[[Any], Any]
-    table: Callable[[Any], Table]
-    records: Callable[[Any], Table]
+    table: Callable[[Any], FigureTable]
+    records: Callable[[Any], FigureTable]
     caption: Callable[[Any], str]
 
-    def save(self, data: Any, folder: Path, form: str = "png", dark: bool = False) -> Files:
+    def save(self, data: Any, folder: Path, form: str = "png", dark: bool = False) -> FigureFiles:
         """Write picture, data (CSV) and caption with table (text) into a folder; on paper or in the dark."""
         if form not in FORMATS:
             raise DomainError(f"A figure is written as one of {', '.join(FORMATS)}, got {form!r}.")
@@ -70,10 +70,10 @@ class Figure:
             rows.writerow(records.columns)
             rows.writerows(records.rows)
         words.write_text(f"{self.title}\n\n{self.caption(data)}\n\n{as_text(self.table(data))}\n", encoding="utf-8")
-        return Files(picture, file, words)
+        return FigureFiles(picture, file, words)
 
 
-def as_text(table: Table) -> str:
+def as_text(table: FigureTable) -> str:
     """The table with aligned columns."""
     rows = [[str(cell) for cell in row] for row in (table.columns, *table.rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

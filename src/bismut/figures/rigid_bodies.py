@@ -9,21 +9,27 @@ rotations does neither, at a quarter of the step; at the same step it blows up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles import energy, momentum
+from bismut.ensembles import energy, momentum, simulate
 from bismut.figures.bodies import draw_bodies
-from bismut.figures.figure import Figure, Note, Table
-from bismut.figures.projected import ProjectedEulerMaruyama
+from bismut.figures.figure import Figure, FigureTable, Note
 from bismut.figures.style import colour, palette
-from bismut.flows import Langevin
+from bismut.flows import Flow, Langevin
+from bismut.flows.baselines import drift
+from bismut.flows.variational import Solve
 from bismut.gallery.magnetic_dipoles import magnetic_dipoles, on_a_grid
-from bismut.mechanics import Scheme, State, System
-from bismut.store import simulate
+from bismut.mechanics import Claims, Scheme, State, System
+from bismut.spaces import add, scale
+from bismut.spaces.rotation import hat
 
 INERTIA, TEMPERATURE, RATE, TRAP, SEED = (0.1, 0.15, 0.2), 1.0, 0.25, 1.0, 1
 COOLED = 0.4  # momenta are scaled by this before the run without a bath, so that the magnets hold together
@@ -35,8 +41,44 @@ AXES = ("x₁", "x₂", "x₃", "turn about e₁", "turn about e₂", "turn abou
 COLOURS = ("ink", "sky", "sage", "blue", "vermilion", "ochre")
 
 
+class ProjectedEulerMaruyama(Flow):
+    """Euler–Maruyama for rigid bodies in a bath, with rotations pulled back by projection: what a straightforward program does, for comparison.
+
+        x1 = x + h v,    R1 = polar(R + h R ŵ),    p1 = p + h (ad*_v p − dU − rate p) + √(2 rate kT M) ΔW
+
+    On (ℝ³ × SO(3))^K. `contact(t)` multiplies the bath, as the schedule of `Langevin` does; `masses` are (K, 1) and (K, 3).
+    """
+
+    temperature: Any
+    rate: Any
+    masses: tuple[Any, Any]
+    contact: Callable = eqx.field(static=True)
+    claims = Claims(order=1)
+
+    @property
+    def channels(self) -> int:
+        return self.system.space.dim
+
+    def advance(self, state, h, dW, t):
+        system, (x, R) = self.system, state.q
+        v, force = drift(system, state.q, state.p, t)
+        rate = self.rate * self.contact(t)
+        kicks = system.space.unflatten(dW)
+        noise = jax.tree.map(lambda m, z: jnp.sqrt(2 * rate * self.temperature * m) * z, self.masses, kicks)
+        p = add(add(state.p, scale(h, force)), add(scale(-h * rate, state.p), noise))
+        turned = R + h * jnp.einsum("kij,kjl->kil", R, jax.vmap(hat)(v[1]))
+        return State((x + h * v[0], _polar(turned)), p), Solve.explicit(system.dtype)
+
+
+def _polar(A):
+    """The nearest rotations, by four Newton–Schulz iterations: enough from a start within h|w| of them."""
+    for _ in range(4):
+        A = 1.5 * A - 0.5 * jnp.einsum("kij,klj,klm->kim", A, A, A)
+    return A
+
+
 @dataclass(frozen=True)
-class Bodies:
+class BodiesRun:
     """One method: temperatures (times, 6) in the bath with standard errors, then energy and momenta without it; and one state of the bath."""
 
     method: str
@@ -77,7 +119,7 @@ def scheme_of(method: str, system: System, bodies: int) -> Scheme:
     return ProjectedEulerMaruyama(system, TEMPERATURE, RATE, masses, contact)
 
 
-def measure(method: str, system: System, bodies: int, trajectories: int, time: float, begin: State | None, note: Note) -> Bodies:
+def measure(method: str, system: System, bodies: int, trajectories: int, time: float, begin: State | None, note: Note) -> BodiesRun:
     """A run in the bath; then one without it, from one state of the bath and without the trap. Both are one compiled program."""
     step, scheme = STEPS[method], scheme_of(method, system, bodies)
     start = scheme.start(on_a_grid(bodies, 1.2), temperature=TEMPERATURE)
@@ -102,8 +144,8 @@ def measure(method: str, system: System, bodies: int, trajectories: int, time: f
     note(f"{NAMES[method]}, h = {step}, without it")
     free = scheme_of(method, system.with_parameters(dict(system.parameters) | {"trap": 0.0}), bodies)
     alone = follow(free, free.start(one.q, momentum=one.p), t0=2 * SWITCHED_OFF)
-    kept = lambda name: np.abs(alone[name].mean.values - alone[name].mean.values[0])
-    return Bodies(
+    change = lambda name: np.abs(alone[name].mean.values - alone[name].mean.values[0])
+    return BodiesRun(
         method,
         step,
         bodies,
@@ -112,14 +154,14 @@ def measure(method: str, system: System, bodies: int, trajectories: int, time: f
         warm["temperature"].mean.values / TEMPERATURE,
         warm["temperature"].stderr.values / TEMPERATURE,
         alone.times - alone.times[0],
-        kept("energy"),
-        kept("momentum").max(-1),
-        kept("angular").max(-1),
+        change("energy"),
+        change("momentum").max(-1),
+        change("angular").max(-1),
         one,
     )
 
 
-def run(quick: bool, note: Note) -> list[Bodies]:
+def run(quick: bool, note: Note) -> list[BodiesRun]:
     bodies, trajectories, time = (4, 128, 16.0) if quick else (8, 500, 40.0)
     system = magnetic_dipoles(bodies=bodies, inertia=INERTIA, noise=None, trap=TRAP)
     first = measure("BAOAB", system, bodies, trajectories, time, None, note)
@@ -128,13 +170,13 @@ def run(quick: bool, note: Note) -> list[Bodies]:
     return [first, second]
 
 
-def draw(found: list[Bodies]):
+def draw(runs: list[BodiesRun]):
     """Temperatures of both methods, conservation without the bath, and the bodies."""
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(13, 10))
     axes = [figure.add_subplot(2, 2, 1), figure.add_subplot(2, 2, 2)]
-    for axis, one in zip(axes, found, strict=True):
+    for axis, one in zip(axes, runs, strict=True):
         axis.axhline(1.0, color=colour("soft"), linewidth=1, zorder=0)
         for a, (name, shade) in enumerate(zip(AXES, COLOURS, strict=True)):
             axis.plot(one.times, one.temperature[:, a], color=colour(shade), label=name, linewidth=1.3, linestyle="--" if a < 3 else "-")
@@ -144,7 +186,7 @@ def draw(found: list[Bodies]):
         axis.set_ylim(0.3, 1.5)
     axes[0].legend(ncols=2, loc="lower right")
     free = figure.add_subplot(2, 2, 3)
-    for one, shade in zip(found, palette().series, strict=False):
+    for one, shade in zip(runs, palette().series, strict=False):
         for values, name, dash in ((one.energy, "energy", "-"), (one.momentum, "momentum", "--"), (one.angular, "angular momentum", ":")):
             free.semilogy(one.free_times[1:], np.maximum(values[1:], 1e-16), color=shade, linestyle=dash, label=f"{name}, {SHORT[one.method]}")
     free.set_title("without the bath: change since the start")
@@ -152,31 +194,31 @@ def draw(found: list[Bodies]):
     free.set_ylabel("|change| (energy, momentum in reduced units)")
     free.set_ylim(1e-17, 1e3)
     free.legend(loc="center", fontsize=8, ncols=2)
-    x, R = found[0].state.q
+    x, R = runs[0].state.q
     draw_bodies(figure.add_subplot(2, 2, 4, projection="3d"), x, R, INERTIA)
-    figure.suptitle(f"{found[0].bodies} magnetic bodies: temperature in a bath, conservation without one")
+    figure.suptitle(f"{runs[0].bodies} magnetic bodies: temperature in a bath, conservation without one")
     return figure
 
 
-def table(found: list[Bodies]) -> Table:
-    settled = [one.settled() for one in found]
+def table(runs: list[BodiesRun]) -> FigureTable:
+    settled = [one.settled() for one in runs]
     rows = [(f"T/kT, {name}", *(f"{mean[a]:.3f} ± {2 * error[a]:.3f}" for mean, error in settled)) for a, name in enumerate(AXES)]
     for what, name in (("energy", "energy"), ("momentum", "momentum"), ("angular", "angular momentum")):
-        rows.append((f"no bath: change of {name}", *(f"{getattr(one, what).max():.1e}" for one in found)))
-    columns = ("what", *(f"{SHORT[one.method]}, {one.step:g}" for one in found))
-    return Table(f"{found[0].bodies} bodies, {found[0].trajectories} trajectories; second half of the run, two standard errors", columns, rows)
+        rows.append((f"no bath: change of {name}", *(f"{getattr(one, what).max():.1e}" for one in runs)))
+    columns = ("what", *(f"{SHORT[one.method]}, {one.step:g}" for one in runs))
+    return FigureTable(f"{runs[0].bodies} bodies, {runs[0].trajectories} trajectories; second half of the run, two standard errors", columns, rows)
 
 
-def records(found: list[Bodies]) -> Table:
-    warm = ((o.method, "bath", t, *row, *e, "", "", "") for o in found for t, row, e in zip(o.times, o.temperature, o.stderr, strict=True))
+def records(runs: list[BodiesRun]) -> FigureTable:
+    warm = ((o.method, "bath", t, *row, *e, "", "", "") for o in runs for t, row, e in zip(o.times, o.temperature, o.stderr, strict=True))
     none = [""] * 12
-    free = ((o.method, "alone", t, *none, *row) for o in found for t, *row in zip(o.free_times, o.energy, o.momentum, o.angular, strict=True))
+    free = ((o.method, "alone", t, *none, *row) for o in runs for t, *row in zip(o.free_times, o.energy, o.momentum, o.angular, strict=True))
     columns = [*(f"temperature_{a}" for a in range(1, 7)), *(f"stderr_{a}" for a in range(1, 7))]
-    return Table("", ("method", "run", "time", *columns, "energy_change", "momentum_change", "angular_change"), (*warm, *free))
+    return FigureTable("", ("method", "run", "time", *columns, "energy_change", "momentum_change", "angular_change"), (*warm, *free))
 
 
-def caption(found: list[Bodies]) -> str:
-    one = found[0]
+def caption(runs: list[BodiesRun]) -> str:
+    one = runs[0]
     return (
         f"{one.bodies} bodies of mass 1 and principal moments {INERTIA} on (ℝ³ × SO(3))^{one.bodies} with unit magnetic moments along their "
         f"third axes (C = 1) and soft cores (σ/r)¹², σ = 1; in a bath at kT = {TEMPERATURE:g} with rate {RATE:g} and a trap ½·{TRAP:g}|x|², "

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import VariationalEuler
-from bismut.figures.figure import Figure, Note, Table
+from bismut.figures.figure import Figure, FigureTable, Note
 from bismut.figures.style import colour, name_of
 from bismut.flows import RungeKutta4, flow
 from bismut.gallery.spring_lattice import random_start, spring_lattice
@@ -32,7 +32,7 @@ COLOURS = ("ink", "blue", "vermilion", "sage")
 
 
 @dataclass(frozen=True)
-class Curve:
+class RunningMean:
     """Running means of the kinetic energy per mass: at the node, and of the momentum that the method carries (the same for Runge–Kutta 4)."""
 
     method: str
@@ -59,7 +59,7 @@ def history(scheme: Scheme, start: State, h, *, steps: int):
     return jax.lax.scan(one, start.state, length=steps)
 
 
-def curve(method: str, step: float, time: float) -> Curve:
+def curve(method: str, step: float, time: float) -> RunningMean:
     scheme = METHODS[method](spring_lattice())
     steps = round(time / step)
     _, (carried, between) = history(scheme, random_start(scheme, KINETIC, SEED), step, steps=steps)
@@ -67,10 +67,10 @@ def curve(method: str, step: float, time: float) -> Curve:
     count = np.arange(1, steps + 1)
     means = [np.cumsum(np.asarray(values)) / count for values in (node, carried)]
     keep = np.unique(np.geomspace(1, steps, 400).astype(int)) - 1
-    return Curve(method, step, step * count[keep], *(mean[keep] for mean in means))
+    return RunningMean(method, step, step * count[keep], *(mean[keep] for mean in means))
 
 
-def run(quick: bool, note: Note) -> list[Curve]:
+def run(quick: bool, note: Note) -> list[RunningMean]:
     steps, time = ((0.5, 0.2), 2000.0) if quick else ((0.5, 0.2, 0.1, 0.05), 20_000.0)
     curves = []
     for method in METHODS:
@@ -80,7 +80,7 @@ def run(quick: bool, note: Note) -> list[Curve]:
     return curves
 
 
-def draw(curves: list[Curve]):
+def draw(curves: list[RunningMean]):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(12, 5.2), sharex=True, sharey=True)
@@ -102,7 +102,7 @@ def draw(curves: list[Curve]):
     return figure
 
 
-def table(curves: list[Curve]) -> Table:
+def table(curves: list[RunningMean]) -> FigureTable:
     end = curves[-1].times[-1]
     times = [*TIMES, end] if end > 1.01 * TIMES[-1] else list(TIMES)
     rows = []
@@ -110,15 +110,15 @@ def table(curves: list[Curve]) -> Table:
         rows.append((name_of(one.method), f"{one.step:g}", *(one.at(t) for t in times)))
         if one.method == "VI1":
             rows.append(("    momentum as carried", f"{one.step:g}", *(one.at(t, "carried") for t in times)))
-    return Table("Running mean of the kinetic energy per mass, read at the node", ("method", "h", *(f"t = {t:g}" for t in times)), rows)
+    return FigureTable("Running mean of the kinetic energy per mass, read at the node", ("method", "h", *(f"t = {t:g}" for t in times)), rows)
 
 
-def records(curves: list[Curve]) -> Table:
+def records(curves: list[RunningMean]) -> FigureTable:
     rows = ((one.method, one.step, *row) for one in curves for row in zip(one.times, one.node, one.carried, strict=True))
-    return Table("", ("method", "step", "time", "running_mean_at_node", "running_mean_as_carried"), rows)
+    return FigureTable("", ("method", "step", "time", "running_mean_at_node", "running_mean_as_carried"), rows)
 
 
-def caption(curves: list[Curve]) -> str:
+def caption(curves: list[RunningMean]) -> str:
     return (
         "Kinetic energy per mass, averaged from 0 to t, of 4 × 4 unit masses in the plane joined by unit springs to their 8 neighbours (rest "
         f"lengths 1 and √2, 42 springs, free boundary); start unstrained with normal random velocities (seed {SEED}) without linear and "

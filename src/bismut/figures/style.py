@@ -58,7 +58,7 @@ def styled(dark: bool = False):
     check_installed()
     import matplotlib
 
-    before = dict.get(matplotlib.rcParams, "backend")  # asked for as usual, a backend that nobody has chosen yet would be chosen now
+    before = dict.get(matplotlib.rcParams, "backend")  # asked for as usual, a backend not yet chosen would be chosen now
     with matplotlib.rc_context(_SETTINGS | _coloured(DARK if dark else LIGHT)):
         matplotlib.use("agg", force=True)
         import matplotlib.pyplot as plt

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import VariationalEuler
-from bismut.figures.figure import Figure, Note, Table
+from bismut.figures.figure import Figure, FigureTable, Note
 from bismut.figures.style import colour, name_of, palette
 from bismut.flows import Reduced, RungeKutta4, flow
 from bismut.gallery.underwater_vehicle import casimirs, on_the_section, underwater_vehicle
@@ -35,7 +35,7 @@ CHUNK = 2000  # steps that are kept at once
 
 
 @dataclass(frozen=True)
-class Section:
+class PoincareSection:
     """Crossings of one method: which start, angle of P, Π₃ and time of each; and what became of energy and Casimirs."""
 
     method: str
@@ -62,7 +62,7 @@ class Section:
         return f"smeared from t = {self.together:.0f} on" if self.together > 0 else "closed to a ring"
 
 
-def apart(angle: np.ndarray, turning: np.ndarray) -> bool:
+def separate(angle: np.ndarray, turning: np.ndarray) -> bool:
     """Whether every third crossing stays in a sector of its own about (π/2, 0), the centre of the chain."""
     around = np.exp(1j * np.arctan2(turning / 8, angle - np.pi / 2))
     middles = [np.angle(around[r::3].mean()) for r in range(3)]
@@ -74,13 +74,13 @@ def apart(angle: np.ndarray, turning: np.ndarray) -> bool:
 def time_together(angle: np.ndarray, turning: np.ndarray, when: np.ndarray) -> float:
     """When islands that were separate first are not; 0 if they never were."""
     least, most = 60, len(angle)  # twenty visits to each island show what it is
-    if apart(angle, turning):
+    if separate(angle, turning):
         return np.inf
-    if not apart(angle[:least], turning[:least]):
+    if not separate(angle[:least], turning[:least]):
         return 0.0
     while most - least > 1:  # sectors only grow with the number of crossings
         half = (least + most) // 2
-        least, most = (half, most) if apart(angle[:half], turning[:half]) else (least, half)
+        least, most = (half, most) if separate(angle[:half], turning[:half]) else (least, half)
     return float(when[most - 1])
 
 
@@ -101,24 +101,24 @@ def crossings(p: np.ndarray, h: float, t0: float) -> tuple[np.ndarray, ...]:
     return start, np.arctan2(at[:, 4], at[:, 3]), at[:, 2], t0 + h * (row + part)
 
 
-def section(method: str, step: float, time: float, chaotic: np.ndarray) -> Section:
+def section(method: str, step: float, time: float, chaotic: np.ndarray) -> PoincareSection:
     """Follow all starts up to a time and collect their crossings."""
     scheme, p = prepared(method)
     inertia = np.asarray(scheme.system.parameters["inertia"])
     energy = lambda p: 0.5 * (p**2 / inertia).sum(-1)
-    first, found, losses, worst = p, [], {}, 0.0
+    first, crossed, losses, worst = p, [], {}, 0.0
     for done in range(0, round(time / step), CHUNK):
         rows = np.asarray(momenta(scheme, jnp.asarray(p), step, steps=CHUNK))
         rows = np.concatenate([p[None], rows])
-        found.append(crossings(rows, step, done * step))
+        crossed.append(crossings(rows, step, done * step))
         at = round(DRIFT_TIME / step) - done
         if 0 < at <= CHUNK:
             losses["then"] = float((1 - energy(rows[at]) / energy(first)).mean())
         p = rows[-1]
         worst = max(worst, float(np.abs(casimirs(p) / casimirs(first) - 1).max()))
     losses["end"] = float((1 - energy(p) / energy(first)).mean())
-    start, angle, turning, when = (np.concatenate(part) for part in zip(*found, strict=True))
-    return Section(method, step, time, start, angle, turning, when, losses["then"], losses["end"], worst, chaotic)
+    start, angle, turning, when = (np.concatenate(part) for part in zip(*crossed, strict=True))
+    return PoincareSection(method, step, time, start, angle, turning, when, losses["then"], losses["end"], worst, chaotic)
 
 
 def prepared(method: str) -> tuple[Scheme, np.ndarray]:
@@ -137,7 +137,7 @@ def chaos() -> np.ndarray:
     return np.linalg.norm(p - near, axis=-1) > 1e-4
 
 
-def run(quick: bool, note: Note) -> list[Section]:
+def run(quick: bool, note: Note) -> list[PoincareSection]:
     time, sections = (400.0 if quick else 5000.0), []
     note("which starts are chaotic")
     chaotic = chaos()
@@ -147,7 +147,7 @@ def run(quick: bool, note: Note) -> list[Section]:
     return sections
 
 
-def draw(sections: list[Section]):
+def draw(sections: list[PoincareSection]):
     """The benchmark and the chain of islands alone on the left; beside them methods down, steps across."""
     import matplotlib.pyplot as plt
 
@@ -167,7 +167,7 @@ def draw(sections: list[Section]):
     return figure
 
 
-def _panel(axis, one: Section) -> None:
+def _panel(axis, one: PoincareSection) -> None:
     """Chaotic starts in grey, every regular one in a colour of its own."""
     colours = palette().series[:6]
     regular = np.flatnonzero(~one.chaotic)
@@ -180,7 +180,7 @@ def _panel(axis, one: Section) -> None:
     axis.set_title(f"{name_of(one.method)}, h = {one.step:g}\n{_changed(one)}")
 
 
-def _chains(axis, benchmark: Section, coarse: list[Section]) -> None:
+def _chains(axis, benchmark: PoincareSection, coarse: list[PoincareSection]) -> None:
     """The starts of the chain alone, by the coarse step of each method over the benchmark."""
     for one in (*reversed(coarse), benchmark):
         mine = np.isin(one.start, CHAIN)
@@ -191,7 +191,7 @@ def _chains(axis, benchmark: Section, coarse: list[Section]) -> None:
     axis.set_title("the chain of three islands alone")
 
 
-def _changed(one: Section) -> str:
+def _changed(one: PoincareSection) -> str:
     return f"energy changed by {_signed(-100 * one.loss_end)} %"
 
 
@@ -199,22 +199,22 @@ def _signed(value: float) -> str:
     return f"{value:+.2g}".replace("-", "−")
 
 
-def table(sections: list[Section]) -> Table:
+def table(sections: list[PoincareSection]) -> FigureTable:
     rows = [
         (name_of(s.method), f"{s.step:g}", f"{100 * s.loss:.4f} %", f"{100 * s.loss_end:.3f} %", f"{s.casimirs:.1e}", s.islands, len(s.start))
         for s in sections
     ]
     columns = ("method", "h", f"E lost, t = {DRIFT_TIME:g}", f"t = {sections[0].time:g}", "Casimirs", "chain of islands", "points")
     chaotic = int(sections[0].chaotic.sum())
-    return Table(f"Underwater vehicle, {chaotic} of {len(sections[0].chaotic)} starts chaotic", columns, rows)
+    return FigureTable(f"Underwater vehicle, {chaotic} of {len(sections[0].chaotic)} starts chaotic", columns, rows)
 
 
-def records(sections: list[Section]) -> Table:
+def records(sections: list[PoincareSection]) -> FigureTable:
     rows = ((s.method, s.step, *row) for s in sections for row in zip(s.start, s.chaotic[s.start], s.when, s.angle, s.turning, strict=True))
-    return Table("", ("method", "step", "start", "chaotic", "time", "angle", "turning"), rows)
+    return FigureTable("", ("method", "step", "start", "chaotic", "time", "angle", "turning"), rows)
 
 
-def caption(sections: list[Section]) -> str:
+def caption(sections: list[PoincareSection]) -> str:
     fine, *others = sections
     islands = "; ".join(f"{name_of(one.method)}, h = {one.step:g}: {one.islands}" for one in others)
     return (

@@ -1,33 +1,30 @@
-"""Judgement: is it symplectic, does it conserve, how fast does it converge."""
+"""Measured claims: is a scheme symplectic, does it conserve, how fast does it converge, does it sample exp(−H/kT)."""
 
 from bismut.findings.advice import Advice, advise_step
 from bismut.findings.certificate import certify
+from bismut.findings.check_space import check_space
+from bismut.findings.checks import Check, Study, check
+from bismut.findings.convergence_study import convergence
 from bismut.findings.explain import explain
 from bismut.findings.finding import Finding, Verdict
-from bismut.findings.handwritten import verify_step
-from bismut.findings.order import Convergence, convergence, distance, final_states
 from bismut.findings.report import Report
-from bismut.findings.spaces import check_space
-from bismut.findings.structure import symplectic_defect, symplectic_form, tangent_map, volume_factor
-from bismut.findings.verify import verify
+from bismut.findings.structure import symplectic_defect
+from bismut.findings.verify import verify, verify_step
 
 __all__ = [
     "Advice",
-    "Convergence",
+    "Check",
     "Finding",
     "Report",
+    "Study",
     "Verdict",
     "advise_step",
     "certify",
+    "check",
     "check_space",
     "convergence",
-    "distance",
     "explain",
-    "final_states",
     "symplectic_defect",
-    "symplectic_form",
-    "tangent_map",
     "verify",
     "verify_step",
-    "volume_factor",
 ]

@@ -9,31 +9,30 @@ which is compared with what exp(−H/kT) has where that is known. The advice sta
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from bismut.arguments import checked
 from bismut.ensembles.checks import RUN
-from bismut.ensembles.starts import one_start, start_at
 from bismut.errors import BismutError
 from bismut.findings import gibbs
 from bismut.findings.bath import bath_of
-from bismut.findings.chance import mean_of
-from bismut.findings.equilibrium import watcher
+from bismut.findings.equilibrium import sampled_values
+from bismut.findings.equilibrium_report import potential_and_own
 from bismut.findings.sampling import Sample, sample
-from bismut.findings.verify import seconds_of
+from bismut.findings.statistics import mean_of
+from bismut.findings.verify import seconds_of, study_of
+from bismut.formatting import table, with_error
 from bismut.mechanics import Scheme, State
-from bismut.noise import Wiener
 from bismut.process import check_process
-from bismut.showing import measured, table
 
 _LEVELS = (2.0, 1.0, 0.5)
 
 
 @dataclass(frozen=True)
-class Curve:
+class BiasCurve:
     """Biases of one observable over its spread: steps, values and errors, the coefficient c with its error, and the limit h → 0 with its own."""
 
     name: str
@@ -61,7 +60,7 @@ class Advice:
 
     step: float
     tolerance: float
-    curves: tuple[Curve, ...]
+    curves: tuple[BiasCurve, ...]
     tried: float
     doubt: str = ""
 
@@ -75,8 +74,8 @@ class Advice:
         return [
             (
                 f"{curve.name:<20}",
-                f"c = {measured(curve.coefficient, curve.coefficient_error)} per h^{curve.order:g}",
-                f"at h → 0 {measured(curve.limit, curve.limit_error)}",
+                f"c = {with_error(curve.coefficient, curve.coefficient_error)} per h^{curve.order:g}",
+                f"at h → 0 {with_error(curve.limit, curve.limit_error)}",
                 f"h ≤ {min(curve.largest(self.tolerance), self.tried):.3g}",
             )
             for curve in self.curves
@@ -107,29 +106,27 @@ def advise_step(
     Where averages are not yet those of equilibrium, `advice.doubt` says so and `advice.step` is NaN.
     """
     check_process()
-    start, batch = start_at(scheme, start, 0.0, "Measurements are made from t = 0: make the start without t.")
-    state = one_start(start, Wiener(seed), 0, batch, 0.0)
-    state = State(state.q, state.p)
-    bath, why = bath_of(scheme, state, step, temperature)
+    study = replace(study_of(scheme, start, step, seed), temperature=temperature, observables=observables or {}, tolerance=tolerance)
+    bath, why = bath_of(scheme, study.state, step, study.t0, temperature)
     if bath is None:
         raise BismutError(
             f"advise_step needs a scheme with a temperature: {why or 'this one claims none'}. Give temperature= if it has one nevertheless."
         )
-    watch = watcher(scheme.system, bath, observables)
-    share = seconds_of(budget) / len(_LEVELS)
+    record, share = sampled_values(study, bath), seconds_of(budget) / len(_LEVELS)
     steps = np.array([level * step for level in _LEVELS])
-    runs = [sample(scheme, state.q, bath, watch, step=float(h), seed=seed + i, budget=share, tolerance=tolerance) for i, h in enumerate(steps)]
-    functions = {"potential": lambda s: scheme.system.potential(s.q) / bath.kT, **{f"own {name}": f for name, f in (observables or {}).items()}}
-    known = gibbs.quadrature(scheme.system, bath, functions, runs[-1].final.q) if not scheme.system.constraints else None
+    common: dict[str, Any] = {"budget": share, "tolerance": tolerance, "t0": study.t0}
+    runs = [sample(scheme, study.state.q, bath, record, step=float(h), seed=seed + i, **common) for i, h in enumerate(steps)]
+    functions = potential_and_own(study, bath)
+    known = gibbs.quadrature(scheme.system, bath, functions, runs[-1].final.q, study.t0) if not scheme.system.constraints else None
     exact = {name: value[0] for name, value in (known or {}).items()} | {"excess": 0.0}
     order = float(scheme.claims.weak_order or 1)
-    curves = tuple(_curve(name, steps, runs, exact.get(name), order) for name in ("excess", *functions))
-    doubt = _doubt(steps, runs, [curve for curve, name in zip(curves, ("excess", *functions), strict=True) if name in exact], tolerance)
-    largest = min([curve.largest(tolerance) for curve in curves] + [float(steps.max())])
-    return Advice(float("nan") if doubt else largest, tolerance, curves, float(steps.max()), doubt)
+    curves = {name: _curve(name, steps, runs, exact.get(name), order) for name in ("excess", *functions)}
+    doubt = _doubt(steps, runs, [curve for name, curve in curves.items() if name in exact], tolerance)
+    largest = min([curve.largest(tolerance) for curve in curves.values()] + [float(steps.max())])
+    return Advice(float("nan") if doubt else largest, tolerance, tuple(curves.values()), float(steps.max()), doubt)
 
 
-def _doubt(steps: np.ndarray, runs: list[Sample], known: list[Curve], tolerance: float) -> str:
+def _doubt(steps: np.ndarray, runs: list[Sample], known: list[BiasCurve], tolerance: float) -> str:
     """Why averages are not those of equilibrium: a run still moves or explodes, or a limit h → 0 is not the exact value."""
     for h, run in zip(steps, runs, strict=True):
         if not run.stable:
@@ -140,7 +137,7 @@ def _doubt(steps: np.ndarray, runs: list[Sample], known: list[Curve], tolerance:
     return f"{', '.join(off)} at h → 0 is not what exp(−H/kT) gives" if off else ""
 
 
-def _curve(name: str, steps: np.ndarray, runs: list, exact: float | None, order: float) -> Curve:
+def _curve(name: str, steps: np.ndarray, runs: list, exact: float | None, order: float) -> BiasCurve:
     """Weighted least squares of averages against h^r; biases are from the exact value, or from the limit."""
     means = [mean_of(run.values[name]) for run in runs]
     spread = float(np.mean([np.nanstd(run.values[name]) for run in runs])) or 1.0
@@ -151,6 +148,5 @@ def _curve(name: str, steps: np.ndarray, runs: list, exact: float | None, order:
     limit, slope = inverse @ (design.T @ (weights * values))
     base = limit if exact is None else exact / spread
     label = {"excess": "temperature", "potential": "⟨U⟩/kT"}.get(name, name.removeprefix("own "))
-    return Curve(
-        label, steps, values - base, errors, float(slope), float(np.sqrt(inverse[1, 1])), float(limit - base), float(np.sqrt(inverse[0, 0])), order
-    )
+    slope_error, limit_error = (float(np.sqrt(inverse[i, i])) for i in (1, 0))
+    return BiasCurve(label, steps, values - base, errors, float(slope), slope_error, float(limit - base), limit_error, order)

@@ -1,8 +1,11 @@
-"""Do the pieces that a user wrote belong together?
+"""Do the functions that a user wrote belong together?
 
-df·e  against  (f(q ⊕ εe) − f(q ⊕ −εe))/2ε            for L, U and every γ_i: derivatives may be given by hand
-dF = 0                                                 for a force in a bath: one that has a curl has no Gibbs measure
-p1 − p0 of S_d  against that of its system's action    as h → 0, for a discrete Lagrangian that names its system
+    df·e  against  (f(q ⊕ εe) − f(q ⊕ −εe))/2ε            for L, U and every γ_i: derivatives may be given by hand
+    dF = 0                                                 for a force in a bath: one that has a curl has no Gibbs measure
+    p1 − p0 of S_d  against that of its system's action    as h → 0, for a discrete Lagrangian that names its system
+
+A function with a jax.custom_vjp has a gradient and nothing else: laws that need the derivative of a step, or a second one of U, cannot be measured,
+and the report names the function.
 """
 
 from __future__ import annotations
@@ -14,31 +17,37 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import Discrete, Midpoint
+from bismut.errors import BismutError
+from bismut.findings.checks import Study, check, in_velocities
 from bismut.findings.finding import Finding, at_most, not_measured
-from bismut.findings.noether import Near
-from bismut.flows import end_momenta
-from bismut.host import evaluate
+from bismut.findings.noether import ProbePoints
+from bismut.flows import Langevin, end_momenta
 from bismut.mechanics import Scheme, System
+from bismut.mechanics.heat import Drag
+from bismut.programs.evaluation import evaluate
+from bismut.registry import CHECKS
 from bismut.spaces import Point, Velocity
 
 _LEVELS = (1.0, 0.25, 0.0625)  # of the step, for what should vanish with it
+_CUSTOM_VJP = "a function has a jax.custom_vjp, and so no forward derivative; give it its derivative with jax.custom_jvp instead"
 
 
-def derivatives(system: System, near: Near) -> list[Finding]:
-    """What automatic differentiation makes of the user's functions, against finite differences of their values."""
-    if not system.has_lagrangian:
-        return []
-    single = system.dtype == np.float32
-    tiny, limit = (1e-2, 1e-2) if single else (1e-5, 1e-5)
-    found = [("derivatives of L", lambda q, v: system.lagrangian(q, v)[None])]
+@CHECKS.register
+@check("consistency", ("derivatives of L",), rank=30, cost=0.5, label=("derivatives",), applies=in_velocities)
+def derivatives(study: Study) -> list[Finding]:
+    """Automatic derivatives of the user's functions, against finite differences of their values."""
+    system = study.system
+    functions = {"derivatives of L": lambda q, v: system.lagrangian(q, v, study.t0)[None]}
     if system.channels:
-        found.append(("derivatives of the noise", lambda q, v: system.noise(q)))
-    return [_against_differences(system, name, function, near, tiny, limit) for name, function in found]
+        functions["derivatives of the noise"] = lambda q, v: system.noise(q, study.t0)
+    assert study.probes is not None
+    return [_against_differences(system, law, function, study.probes) for law, function in functions.items()]
 
 
-def _against_differences(system: System, law: str, function: Callable, near: Near, tiny: float, limit: float) -> Finding:
+def _against_differences(system: System, law: str, function: Callable, probes: ProbePoints) -> Finding:
     space, n = system.space, system.space.dim
-    count = len(jax.tree.leaves(near.v)[0])
+    tiny = limit = 1e-2 if system.dtype == np.float32 else 1e-5
+    count = len(jax.tree.leaves(probes.v)[0])
     directions = jnp.asarray(np.random.default_rng(1).normal(size=(count, 2 * n)) / np.sqrt(2 * n), system.dtype)
 
     def one(q: Point, v: Velocity, e):
@@ -49,69 +58,108 @@ def _against_differences(system: System, law: str, function: Callable, near: Nea
         size = jnp.abs(slope) + jnp.abs(difference) + jnp.abs(at(zero))
         return jnp.abs(slope - difference) / jnp.where(size > 0, size, 1.0)
 
-    off = np.asarray(evaluate(jax.vmap(one), near.q, near.v, directions))
+    off = np.asarray(evaluate(jax.vmap(one), probes.q, probes.v, directions))
     if not np.isfinite(off).any():
         return not_measured(law, "they are not finite near the path")
     return at_most(law, float(np.nanmax(off)), limit, True, f"against finite differences at {count} places near the path")
 
 
-def curl(system: System, near: Near) -> Finding:
-    """max |e_i F_j − e_j F_i − ⟨F, [e_i, e_j]⟩| over the size of its terms: 0 for a force that is the derivative of something."""
-    space, n = system.space, system.space.dim
-    law, zero = "force without a curl", space.zero(system.dtype)
-
-    def one(q: Point):
-        felt = lambda x: space.flatten(system.with_dissipation(None).force(space.move(q, space.unflatten(x)), zero))
-        slope = jax.jacfwd(felt)(jnp.zeros(n, system.dtype)).T
-        turned = space.bracket_form(q, space.unflatten(felt(jnp.zeros(n, system.dtype))))
-        size = jnp.max(jnp.abs(slope)) + jnp.max(jnp.abs(turned))
-        return jnp.max(jnp.abs(slope - slope.T - turned)) / jnp.where(size > 0, size, 1.0)
-
-    off = np.asarray(evaluate(jax.vmap(one), near.q))
-    if not np.isfinite(off).any():
-        return not_measured(law, "it is not finite near the path")
-    limit = 1e-3 if system.dtype == np.float32 else 1e-8
-    return at_most(law, float(np.nanmax(off)), limit, True, "|dF| over the size of its terms; with a curl no Gibbs measure is invariant")
-
-
-def right_action(scheme: Scheme, near: Near, step: float) -> list[Finding]:
-    """A discrete Lagrangian against the midpoint action of its system: what it adds to the momentum in a step, without and with noise.
+@CHECKS.register
+@check("consistency", ("S_d",), rank=31, applies=lambda scheme: isinstance(scheme, Discrete) and in_velocities(scheme))
+def right_action(study: Study) -> list[Finding]:
+    """A discrete Lagrangian against the midpoint action of its system: the momentum it adds in a step, without and with noise.
 
     The differences fall with h if both approximate the same action; what is left at h → 0 is extrapolated linearly.
     """
-    if not isinstance(scheme, Discrete) or not scheme.system.has_lagrangian:
-        return []
+    return [_action_gap(study, noisy) for noisy in ((False, True) if study.scheme.channels else (False,))]
+
+
+def _action_gap(study: Study, noisy: bool) -> Finding:
+    scheme, probes, step = study.scheme, study.probes, study.step
+    assert isinstance(scheme, Discrete)
+    assert probes is not None
     other = Midpoint(scheme.system, retraction=scheme.retraction)
-    findings = [_left(scheme, other, near, step, noisy=False)]
-    return [*findings, _left(scheme, other, near, step, noisy=True)] if scheme.channels else findings
-
-
-def _left(scheme: Discrete, other: Midpoint, near: Near, step: float, noisy: bool) -> Finding:
-    system, space = scheme.system, scheme.space
-    flat, dtype, m = space.flatten, system.dtype, scheme.channels
-    normals = jnp.asarray(np.random.default_rng(2).normal(size=(len(jax.tree.leaves(near.v)[0]), m)), dtype)
+    space, dtype, m = scheme.space, scheme.system.dtype, scheme.channels
+    normals = jnp.asarray(np.random.default_rng(2).normal(size=(len(jax.tree.leaves(probes.v)[0]), m)), dtype)
 
     def gained(action, q, q1, h, dW):
-        p0, p1 = end_momenta(action, q, q1, h, dW)
-        return flat(p1) - flat(p0)
+        p0, p1 = end_momenta(action, q, q1, h, dW, study.t0)
+        return space.flatten(p1) - space.flatten(p0)
 
     def one(h):
         def at(q, v, z):
             q1 = space.move(q, v, h)
             none, dW = jnp.zeros(m, dtype), jnp.sqrt(h) * z
 
-            def felt(action):
+            def impulse(action):
                 quiet = gained(action, q, q1, h, none)
                 return (gained(action, q, q1, h, dW) - quiet) / jnp.sqrt(h) if noisy else quiet / h
 
-            mine, wanted = felt(scheme), felt(other)
-            return jnp.max(jnp.abs(mine - wanted)), jnp.max(jnp.abs(wanted))
+            own, reference = impulse(scheme), impulse(other)
+            return jnp.max(jnp.abs(own - reference)), jnp.max(jnp.abs(reference))
 
-        return jax.vmap(at)(near.q, near.v, normals)
+        return jax.vmap(at)(probes.q, probes.v, normals)
 
     gaps, sizes = zip(*(map(np.asarray, evaluate(one, jnp.asarray(step * level, dtype))) for level in _LEVELS), strict=True)
     worst = np.array([np.nanmax(gap) / max(np.nanmax(sizes[-1]), 1e-300) for gap in gaps])
     rest = max((4 * worst[2] - worst[1]) / 3, 0.0)  # a line through the two smallest steps, at h = 0
     law, what = ("S_d: its noise", "Σ γ_i ΔW_i") if noisy else ("S_d: its Lagrangian", "h L")
-    words = f"what is left at h → 0 of the difference to {what} of its system, relative; {worst[0]:.1g} at h = {step:g}"
-    return at_most(law, float(rest), 0.02, True, words)
+    how = f"what is left at h → 0 of the difference to {what} of its system, relative; {worst[0]:.1g} at h = {step:g}"
+    return at_most(law, float(rest), 0.02, True, how)
+
+
+def _force_in_a_bath(scheme: Scheme) -> bool:
+    bath = isinstance(scheme, Langevin) or isinstance(scheme.system.dissipation, Drag)
+    return in_velocities(scheme) and scheme.system._force is not None and bath
+
+
+@CHECKS.register
+@check("consistency", ("force without a curl",), rank=32, applies=_force_in_a_bath)
+def curl(study: Study) -> list[Finding]:
+    """max |e_i F_j − e_j F_i − ⟨F, [e_i, e_j]⟩| over the size of its terms: 0 for a force that is the derivative of something."""
+    if not study.equilibrium:
+        return []
+    system, probes, law = study.system.with_dissipation(None), study.probes, "force without a curl"
+    assert probes is not None
+    space, n = system.space, system.space.dim
+
+    def one(q: Point):
+        force = lambda x: space.flatten(system.force(space.move(q, space.unflatten(x)), space.zero(system.dtype), study.t0))
+        zero = jnp.zeros(n, system.dtype)
+        slope = jax.jacfwd(force)(zero).T
+        turned = space.bracket_form(q, space.unflatten(force(zero)))
+        size = jnp.max(jnp.abs(slope)) + jnp.max(jnp.abs(turned))
+        return jnp.max(jnp.abs(slope - slope.T - turned)) / jnp.where(size > 0, size, 1.0)
+
+    off = np.asarray(evaluate(jax.vmap(one), probes.q))
+    if not np.isfinite(off).any():
+        return [not_measured(law, "it is not finite near the path")]
+    limit = 1e-3 if system.dtype == np.float32 else 1e-8
+    return [at_most(law, float(np.nanmax(off)), limit, True, "|dF| over the size of its terms; with a curl no Gibbs measure is invariant")]
+
+
+# Functions without forward derivatives.
+
+
+def without_forward(system: System) -> str | None:
+    """The sentence that names a function of the system which has a gradient and no forward derivative; None if there is none."""
+    space, dtype = system.space, system.dtype
+
+    def second_derivative():
+        q, z, s = space.origin(dtype), space.zero(dtype), jnp.ones((), dtype)
+        energy = system.hamiltonian if system.in_phase_space else system.lagrangian
+        rate = lambda s: jax.jvp(lambda s: energy(space.move(q, z, s), z, 0.0), (s,), (s,))[1]
+        return jax.jvp(rate, (s,), (s,))
+
+    try:
+        jax.eval_shape(second_derivative)
+    except Exception as problem:  # anything else is reported where it is met
+        return custom_vjp_reason(problem)
+    return None
+
+
+def custom_vjp_reason(problem: Exception) -> str | None:
+    """Why something could not be measured, if it is for a function without a forward derivative."""
+    if "custom_vjp" not in str(problem) and "custom_lin" not in str(problem):
+        return None
+    return str(problem) if isinstance(problem, BismutError) else _CUSTOM_VJP

@@ -3,9 +3,9 @@
     measured ± error   against   limit        pass, fail or undecided
 
 A law that a scheme does not claim is measured all the same and is a fact; a law that could not be measured says why, so that silence never looks
-like success. Where chance has a say, two numbers decide (`chance`): `alarm`, how probable such a measurement is if the claim is true, and `doubt`,
-how probable it is if the claim is false. A claim fails when the first is small, passes when the second is, and is undecided when neither is: more
-samples would tell.
+like success. For statistical findings two numbers decide (`statistics`): `alarm`, the probability of such a measurement if the claim is true, and
+`doubt`, that if the claim is false. A claim fails when the first is small, passes when the second is, and is undecided when neither is: more samples
+would tell.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from bismut.showing import measured as with_error
+from bismut.formatting import with_error
 
 
 class Verdict(StrEnum):
-    """What became of a claim; `fact` where nothing was claimed, `unmeasured` where nothing was measured."""
+    """The outcome of a claim; `fact` where nothing was claimed, `unmeasured` where nothing was measured."""
 
     passed = "pass"
     failed = "fail"
@@ -33,20 +33,20 @@ class Verdict(StrEnum):
         return {"pass": "✓", "fail": "✗", "undecided": "?", "fact": "·", "unmeasured": "–"}[self.value]
 
 
-def decided(held: bool | None) -> Verdict:
-    """The verdict on a claim that leaves nothing to chance; None where there is no claim."""
-    return {True: Verdict.passed, False: Verdict.failed, None: Verdict.fact}[held if held is None else bool(held)]
+def verdict_of(holds: bool | None) -> Verdict:
+    """The verdict on a claim that is not statistical; None where there is no claim."""
+    return {True: Verdict.passed, False: Verdict.failed, None: Verdict.fact}[holds if holds is None else bool(holds)]
 
 
 @dataclass(frozen=True)
 class Finding:
     """One law.
 
-    measured, error   the value and its standard error, 0 where nothing is left to chance
+    measured, error   the value and its standard error, 0 where nothing is statistical
     limit             what separates pass from fail: a largest value, or where `expected` is given the largest distance from it
-    words             how it was measured
-    alarm, doubt      probabilities of such a measurement if the claim is true, and if it is false; None where nothing is left to chance
-    samples           how many independent samples the value is worth
+    how               how it was measured; "words" in JSON
+    alarm, doubt      probabilities of such a measurement if the claim is true, and if it is false; None where nothing is statistical
+    samples           the number of independent samples with the same error
     group             which part of a report it belongs to
     seed, seconds     of the noise, and of the measurement, which findings of a group may share
     data              numbers for a picture
@@ -56,7 +56,7 @@ class Finding:
     measured: float
     limit: float
     verdict: Verdict
-    words: str
+    how: str
     error: float = 0.0
     expected: float | None = None
     alarm: float | None = None
@@ -90,11 +90,12 @@ class Finding:
         return with_error(self.measured, self.error) if self.error > 1e-9 * abs(self.measured) else f"{self.measured:.3g}"
 
     def __str__(self):
-        return f"{self.mark} {self.law:<28} {self.number:>10}   {self.words}"
+        return f"{self.mark} {self.law:<28} {self.number:>10}   {self.how}"
 
     def as_json(self) -> dict[str, Any]:
         """Plain data; NaN is null."""
-        return {name: plain(value) for name, value in {**asdict(self), "verdict": self.verdict.value}.items()}
+        fields = {**asdict(self), "verdict": self.verdict.value}
+        return {"words" if name == "how" else name: plain(value) for name, value in fields.items()}
 
 
 def plain(value: Any) -> Any:
@@ -109,10 +110,10 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def at_most(law: str, measured: float, limit: float, claimed: bool, words: str, unclaimed: str = "not claimed") -> Finding:
+def at_most(law: str, measured: float, limit: float, claimed: bool, how: str, unclaimed: str = "not claimed") -> Finding:
     """A law that says: no larger than a limit."""
-    verdict = decided(measured <= limit if claimed else None)
-    return Finding(law, measured, limit, verdict, f"{words}; {f'limit {limit:.1g}' if claimed else unclaimed}")
+    verdict = verdict_of(measured <= limit if claimed else None)
+    return Finding(law, measured, limit, verdict, f"{how}; {f'limit {limit:.1g}' if claimed else unclaimed}")
 
 
 def not_measured(law: str, why: str) -> Finding:

@@ -1,74 +1,80 @@
 """Does the machine compute what the program says?
 
 The first steps of a few trajectories through every engine, and once more without any compiler: all must agree to round-off, on the user's own
-functions. A run that is cut must go on to the bit. What is drawn must be noise (`drawn`).
+functions. A run that is cut in two must be continued to the bit. The increments drawn must have the law of the noise (`noise_law`).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles import Result, perform, request
-from bismut.findings.drawn import noise_law
-from bismut.findings.finding import Finding, at_most, decided, not_measured
-from bismut.findings.order import by_xla, fine_increments, trajectories_for
+from bismut.ensembles import Result, request, run_request
+from bismut.findings.checks import Study, check
+from bismut.findings.convergence_study import copies, final_states_by_xla, fine_increments, trajectories_for
+from bismut.findings.finding import Finding, at_most, not_measured, verdict_of
+from bismut.findings.noise_law import noise_law
 from bismut.flows import kernel
-from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener
+from bismut.programs.evaluation import evaluate
+from bismut.registry import CHECKS
 
 _STEPS = 8
 _LARGEST = 100  # degrees of freedom up to which steps are made without a compiler
 
 
-def integrity(scheme: Scheme, state: State, *, step: float, seed: int, t0: float = 0.0) -> list[Finding]:
-    """Findings on engines, on plain evaluation, on cutting a run, and on the noise that is drawn."""
-    dtype = scheme.system.dtype
-    eps = float(np.finfo(dtype).eps)
-    common = {"step": step, "every": _STEPS, "trajectories": trajectories_for(scheme), "seed": seed, "t0": t0}
-    run = lambda steps: perform(request(scheme, state, steps=steps, **common), progress=False)
-    whole = run(_STEPS)
-    dW = fine_increments(scheme, Wiener(seed), step, _STEPS, trajectories_for(scheme))
-    other = by_xla(scheme, state, jnp.asarray(step, dtype), jnp.asarray(dW), jnp.asarray(_STEPS), jnp.asarray(t0, dtype))
+@CHECKS.register
+@check("integrity", ("engines agree",), rank=60, cost=5.0, label=("integrity",))
+def integrity(study: Study) -> list[Finding]:
+    """Engines, plain evaluation, a run that is cut, and the noise that is drawn."""
+    if not study.integrity:
+        return []
+    scheme, state, path, count = study.scheme, study.state, Wiener(study.seed), trajectories_for(study.scheme)
+    common = {"step": study.step, "every": _STEPS, "trajectories": count, "seed": study.seed, "t0": study.t0}
+    run = lambda steps: run_request(request(scheme, state, steps=steps, **common), progress=False)
+    uncut = run(_STEPS)
+    dW = fine_increments(scheme, path, study.step, _STEPS, count)
+    by_xla = final_states_by_xla(scheme, copies(state, count), study.step, dW, _STEPS, study.t0)
     return [
-        _engines(whole, other, eps),
-        _without_compiler(scheme, state, dW[0], step, t0, other, eps),
-        _cut(scheme, run(_STEPS // 2), whole),
-        *noise_law(scheme, state.q, Wiener(seed), step, t0),
+        _engines(uncut, by_xla, study.eps),
+        _without_compiler(study, dW[0], by_xla),
+        _cut(scheme, run(_STEPS // 2), uncut),
+        *noise_law(scheme, state.q, path, study.step, study.t0),
     ]
 
 
-def _engines(whole: Result, other: State, eps: float) -> Finding:
-    law, engine = "engines agree", whole.request.chosen
+def _engines(uncut: Result, by_xla: State, eps: float) -> Finding:
+    law, engine = "engines agree", uncut.request.engine_plan
     if engine.engine.name != "native":
         return not_measured(law, f"XLA is the only engine that runs this: {engine.why}")
-    words = f"largest difference of {_STEPS} steps by the native engine and by XLA, relative"
-    return at_most(law, _gap(whole.final, other), 1e6 * eps, True, words)
+    how = f"largest difference of {_STEPS} steps by the native engine and by XLA, relative"
+    return at_most(law, _gap(uncut.final, by_xla), 1e6 * eps, True, how)
 
 
-def _cut(scheme: Scheme, half: Result, whole: Result) -> Finding:
-    rest = perform(request(scheme, continue_from=half, steps=_STEPS - _STEPS // 2, every=_STEPS), progress=False)
-    same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(jax.tree.leaves(rest.final), jax.tree.leaves(whole.final), strict=True))
-    return Finding(
-        "a cut run goes on", 0.0 if same else _gap(rest.final, whole.final), 0.0, decided(same), f"{_STEPS} steps in one piece and in two, to the bit"
-    )
+def _cut(scheme: Scheme, half: Result, uncut: Result) -> Finding:
+    rest = run_request(request(scheme, continue_from=half, steps=_STEPS - _STEPS // 2, every=_STEPS), progress=False)
+    same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(jax.tree.leaves(rest.final), jax.tree.leaves(uncut.final), strict=True))
+    gap = 0.0 if same else _gap(rest.final, uncut.final)
+    return Finding("a cut run goes on", gap, 0.0, verdict_of(same), f"{_STEPS} steps in one piece and in two, to the bit")
 
 
-def _without_compiler(scheme: Scheme, state: State, dW: np.ndarray, step: float, t0: float, compiled: State, eps: float) -> Finding:
+def _without_compiler(study: Study, dW: np.ndarray, by_xla: State) -> Finding:
     """Operation by operation in NumPy, against the same steps compiled."""
-    law, dtype = "compilers agree", scheme.system.dtype
+    law, scheme, dtype = "compilers agree", study.scheme, study.system.dtype
     if scheme.space.dim > _LARGEST:
         return not_measured(law, f"{scheme.space.dim} degrees of freedom take long without a compiler; up to {_LARGEST} are tried")
     walk = lambda z, h, t0, dW: kernel.walk(scheme, z, h, dW, len(dW), t0)
-    plain = evaluate(walk, state, jnp.asarray(step, dtype), jnp.asarray(t0, dtype), jnp.asarray(dW))
-    first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], compiled)
-    words = f"largest difference of {_STEPS} steps by XLA and one by one in NumPy, relative"
-    return at_most(law, _gap(first, plain), 1e6 * eps, True, words)
+    by_numpy = evaluate(walk, study.state, study.h, jnp.asarray(study.t0, dtype), jnp.asarray(dW))
+    first = jax.tree.map(lambda leaf: np.asarray(leaf)[0], by_xla)
+    how = f"largest difference of {_STEPS} steps by XLA and one by one in NumPy, relative"
+    return at_most(law, _gap(first, by_numpy), 1e6 * study.eps, True, how)
 
 
-def _gap(a, b) -> float:
+def _gap(a: Any, b: Any) -> float:
     gaps = [0.0]
     for one, other in zip(jax.tree.leaves((a.q, a.p)), jax.tree.leaves((b.q, b.p)), strict=True):
         x, y = np.asarray(one, float), np.asarray(other, float)

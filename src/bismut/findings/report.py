@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bismut.errors import BismutError, nearest
-from bismut.findings.finding import Finding, Verdict, at_most, decided, not_measured
-from bismut.showing import counted, table
-
-__all__ = ["SCHEMA", "Finding", "Report", "Verdict", "at_most", "decided", "not_measured"]
+from bismut.findings.finding import Finding, Verdict
+from bismut.formatting import counted, table
+from bismut.registry import RENDERERS
 
 SCHEMA = "bismut.certificate/1"  # grows by keys; a reader may ignore what it does not know
 FAILED, UNDECIDED = 1, 3
@@ -35,7 +34,7 @@ _LINES = 5  # of findings in a summary; a sixth counts the rest
 class Report:
     """All findings about one scheme with a step, or about a space. `ok` if every claim passed: none failed, none is undecided.
 
-    alarm    the probability that a report on a correct scheme contains a failure; None where chance has no say
+    alarm    the probability that a report on a correct scheme contains a failure; None where nothing is statistical
     seconds  what it cost
     """
 
@@ -104,7 +103,7 @@ class Report:
         return "\n".join([self.headline, *_lines(shown), *([f"    and {_counts(rest)}; print(report) shows all"] if rest else [])])
 
     def _repr_html_(self) -> str:
-        rows = [(finding.mark, finding.law, finding.number, finding.words) for finding in self.findings]
+        rows = [(finding.mark, finding.law, finding.number, finding.how) for finding in self.findings]
         return table("\n".join([self.headline, *map(str.strip, self._small_print())]), rows, ("", "law", "measured", "how"))
 
     def __rich__(self) -> Any:
@@ -113,17 +112,17 @@ class Report:
         from rich.text import Text
 
         colours = {Verdict.passed: "green", Verdict.failed: "bold red", Verdict.undecided: "yellow", Verdict.fact: "cyan", Verdict.unmeasured: "dim"}
-        made = Table(
+        grid = Table(
             title=Text(self.headline), caption=Text("\n".join(map(str.strip, self._small_print()))), box=None, title_justify="left", padding=(0, 1)
         )
-        made.add_column("")
-        made.add_column("law", no_wrap=True)
-        made.add_column("measured", justify="right", no_wrap=True)
-        made.add_column("how")
+        grid.add_column("")
+        grid.add_column("law", no_wrap=True)
+        grid.add_column("measured", justify="right", no_wrap=True)
+        grid.add_column("how")
         for finding in self.findings:
             style = colours[finding.verdict]
-            made.add_row(Text(finding.mark, style), Text(finding.law, style), Text(finding.number), Text(finding.words, "dim"))
-        return made
+            grid.add_row(Text(finding.mark, style), Text(finding.law, style), Text(finding.number), Text(finding.how, "dim"))
+        return grid
 
     @property
     def headline(self) -> str:
@@ -141,13 +140,10 @@ class Report:
         return f"every claim measured held, {counted(unknown, 'law')} not measured" if unknown else "every claim held"
 
     def _small_print(self) -> list[str]:
-        lines = []
-        by_chance = sum(finding.alarm is not None for finding in self.findings)
-        if by_chance and self.alarm is not None:
-            lines.append(
-                f"  {counted(by_chance, 'finding')} left to chance, judged together: a faultless run is called faulty with probability {self.alarm:g}"
-            )
-        return lines
+        count = sum(finding.alarm is not None for finding in self.findings)
+        if not count or self.alarm is None:
+            return []
+        return [f"  {counted(count, 'finding')} left to chance, judged together: a faultless run is called faulty with probability {self.alarm:g}"]
 
     # For machines.
 
@@ -173,41 +169,31 @@ class Report:
     @classmethod
     def from_json(cls, text: str | dict[str, Any]) -> Report:
         """A report as `as_json` wrote it."""
-        given = json.loads(text) if isinstance(text, str) else text
-        if str(given.get("schema", "")).split("/")[0] != SCHEMA.split("/", maxsplit=1)[0]:
-            raise BismutError(f"Expected a certificate with schema {SCHEMA}, got {given.get('schema')!r}.")
-        return cls(
-            subject=given["subject"],
-            step=given["step"],
-            findings=tuple(map(_finding, given["findings"])),
-            alarm=given.get("false_alarm_rate"),
-            seed=given.get("seed"),
-            seconds=given.get("seconds"),
-        )
+        document = json.loads(text) if isinstance(text, str) else text
+        if str(document.get("schema", "")).split("/")[0] != SCHEMA.split("/", maxsplit=1)[0]:
+            raise BismutError(f"Expected a certificate with schema {SCHEMA}, got {document.get('schema')!r}.")
+        optional = {"alarm": document.get("false_alarm_rate"), "seed": document.get("seed"), "seconds": document.get("seconds")}
+        return cls(document["subject"], document["step"], tuple(map(_finding, document["findings"])), **optional)
 
     def figure(self, file: str | Path | None = None, *, dark: bool = False) -> Any:
         """One page: defects, orders, drift, temperatures, bias; written to a file if one is given, on paper or in the dark. Needs matplotlib."""
-        from importlib import import_module  # pictures live in a room below this one
-
-        return import_module("bismut.figures.certificate").draw(self, file, dark)
+        return RENDERERS["certificate"](self, file, dark)
 
     def short(self) -> list[str]:
         """The verdict in three lines."""
-        told = _counts(self.findings)
-        hot = [finding for finding in self.findings if finding.law == "temperature"]
-        # Without an error it is no temperature that was measured, but by which part of kT noise raises it (`bath.heated`).
+        temperature = [finding for finding in self.findings if finding.law == "temperature" and finding.known]
+        # Without an error it is no measured temperature, but the part of kT by which noise raises it (`bath.heated`).
         heat = lambda finding: f"temperature {finding.number} kT" if finding.error else f"noise of the system raises kT by {finding.measured:.0%}"
-        warm = f"; {heat(hot[0])}" if hot and hot[0].known else ""
-        worst = (*self.failed, *self.undecided)[:3]
         named = lambda finding: heat(finding) if finding.law == "temperature" else f"{finding.law} {finding.number}"
-        trouble = "; ".join(f"{named(finding)}: {finding.verdict.value}" for finding in worst)
-        return [f"certificate: {self.verdict.value.upper()}", f"  {told}{warm}", f"  {trouble or 'nothing failed, nothing undecided'}"]
+        trouble = "; ".join(f"{named(finding)}: {finding.verdict.value}" for finding in (*self.failed, *self.undecided)[:3])
+        counts = "; ".join([_counts(self.findings), *map(heat, temperature[:1])])
+        return [f"certificate: {self.verdict.value.upper()}", f"  {counts}", f"  {trouble or 'nothing failed, nothing undecided'}"]
 
 
 def _lines(findings: Sequence[Finding]) -> list[str]:
     """The findings as the rows of a table."""
     names, numbers = max([28, *(len(f.law) for f in findings)]), max([10, *(len(f.number) for f in findings)])
-    return [f"  {f.mark} {f.law:<{names}} {f.number:>{numbers}}   {f.words}" for f in findings]
+    return [f"  {f.mark} {f.law:<{names}} {f.number:>{numbers}}   {f.how}" for f in findings]
 
 
 def _counts(findings: Sequence[Finding]) -> str:
@@ -223,7 +209,7 @@ def _counts(findings: Sequence[Finding]) -> str:
     return ", ".join(f"{counts[verdict]} {name}" for verdict, name in names.items() if counts[verdict])
 
 
-def _finding(given: dict[str, Any]) -> Finding:
-    known = set(Finding.__dataclass_fields__)
-    numbers = {name: float("nan") if given.get(name) is None else given[name] for name in ("measured", "limit", "error")}
-    return Finding(**{**{name: value for name, value in given.items() if name in known}, **numbers, "verdict": Verdict(given["verdict"])})
+def _finding(document: dict[str, Any]) -> Finding:
+    fields = {name: value for name, value in document.items() if name in Finding.__dataclass_fields__}
+    numbers = {name: float("nan") if document.get(name) is None else document[name] for name in ("measured", "limit", "error")}
+    return Finding(**{**fields, **numbers, "how": document["words"], "verdict": Verdict(document["verdict"])})

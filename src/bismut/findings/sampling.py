@@ -1,11 +1,11 @@
-"""Many trajectories in a bath, looked at now and then.
+"""Many trajectories in a bath, observed at intervals.
 
-    burn in for 8/rate,   then looks 1/rate apart,   until standard errors are small enough or the work is done that was paid for
+    burn in for 8/rate,   then looks 1/rate apart,   until standard errors are small enough or the budget of work is spent
 
-Trajectories are independent, so an average over them has an honest error whatever the looks have to do with each other. When to stop is decided by
-errors alone, never by what was found, and by the work that was done, never by the clock. Looks within twice the time in which U forgets,
-ρ(U_first, U_k) ≤ 0.1 over trajectories, are burn-in: positions may forget much more slowly than momenta. If U does not forget, or if the second
-half of the looks differs from the first, what was seen was relaxation, all of it is burn-in, and the next looks are twice as far apart.
+Trajectories are independent, so an average over them has a correct error however its looks are correlated. When to stop is decided by errors alone,
+never by the values measured, and by the work done, never by the clock. Looks within twice the time in which U decorrelates, ρ(U_first, U_k) ≤ 0.1
+over trajectories, are burn-in: positions may decorrelate much more slowly than momenta. If U does not decorrelate, or if the second half of the looks
+differs from the first, the system was still relaxing, all of it is burn-in, and the next looks are twice as far apart.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ import jax
 import numpy as np
 import scipy
 
-from bismut.ensembles import perform, request
+from bismut.ensembles import request, run_request
 from bismut.ensembles.result import Result
 from bismut.ensembles.task import bytes_of
 from bismut.errors import BismutError
 from bismut.findings.bath import Bath
-from bismut.findings.chance import mean_of, ratio_of
-from bismut.findings.effort import seconds_for, step_operations
+from bismut.findings.cost import seconds_for, step_operations
+from bismut.findings.statistics import mean_of, ratio_of
 from bismut.mechanics import Scheme, State
 from bismut.spaces import Point
 
 _FEWEST, _LOOKS = 8, 128  # looks of a sample, at least and at most
 _MEMORY = 2**28  # bytes of states, at most
 _LEAST = 64  # trajectories
-_REMEMBERS = 0.1  # correlation of a look with the first
+_DECORRELATED = 0.1  # largest correlation of a look with the first
 GROWN = 10.0  # times the median kinetic energy at kT: no stable step has it
 
 
-class Unaffordable(BismutError):
-    """A sample that would cost many times what was paid."""
+class BudgetExceeded(BismutError):
+    """A sample that would cost many times its budget."""
 
 
 class Sample(NamedTuple):
-    """What was seen: arrays (looks, trajectories, ...) by name, and the last states.
+    """Recorded arrays (looks, trajectories, ...) by name, and the last states.
 
-    settled  0 if averages have stopped moving; otherwise 1 if temperature moved away from kT, −1 if towards it or if nobody can tell yet
+    settled  0 if averages have stopped moving; otherwise 1 if temperature moved away from kT, −1 if towards it or if it is not known yet
     grown    the largest median of the kinetic energy at a look, over that at kT; infinite where states are not finite
     """
 
@@ -63,66 +63,67 @@ def sample(
     scheme: Scheme,
     q: Point,
     bath: Bath,
-    watch: Callable[[State], dict[str, Any]],
+    record: Callable[[State], dict[str, Any]],
     *,
     step: float,
     seed: int,
     budget: float,
     tolerance: float,
+    t0: float,
     trajectories: int | None = None,
 ) -> Sample:
-    """Trajectories from q with Maxwell momenta, and what `watch` sees of each state. `watch` must give "kinetic", ½⟨p, v⟩/kT."""
+    """Trajectories from q with Maxwell momenta, and what `record` gives for each state: "kinetic", ½⟨p, v⟩/kT, must be in it."""
     begun = time.monotonic()
     start = scheme.start(q, temperature=bath.kT)
-    apart = int(np.clip(np.ceil(1 / (bath.rate * step)), 5, 500))
+    every = int(np.clip(np.ceil(1 / (bath.rate * step)), 5, 500))
     operations = step_operations(scheme, State(q, scheme.space.zero(scheme.system.dtype)))
     count = trajectories or int(np.clip(_MEMORY // (16 * max(bytes_of(start.q), 1)), 256, 4096))
-    while not trajectories and count > _LEAST and seconds_for(count * operations * 2 * _FEWEST * apart) > budget:
+    while not trajectories and count > _LEAST and seconds_for(count * operations * 2 * _FEWEST * every) > budget:
         count = max(count // 2, _LEAST)
-    result = _advance(scheme, start, 1, step, seed, count)  # compiles
+    first = request(scheme, start, step=step, steps=1, every=1, trajectories=count, seed=seed, t0=t0)
+    result = run_request(first, progress=False)  # compiles
     price = seconds_for(count * operations, result.provenance.mode)  # of a step
-    if 3 * apart * price > 20 * budget:
-        raise Unaffordable(f"{count} trajectories of {operations:.1g} operations a step take about {3 * apart * price:.0f} s; give budget=")
-    seen = _in_parts(jax.jit(jax.vmap(watch)), int(np.clip(_MEMORY // (8 * operations), 1, count)))
-    # At least half of the work is for looking.
-    burn = int(np.clip(min(8, budget / (3 * apart * price)), 1, 8))
-    result = _advance(scheme, result, burn * apart)
+    if 3 * every * price > 20 * budget:
+        raise BudgetExceeded(f"{count} trajectories of {operations:.1g} operations a step take about {3 * every * price:.0f} s; give budget=")
+    recorded = _in_parts(jax.jit(jax.vmap(record)), int(np.clip(_MEMORY // (8 * operations), 1, count)))
+    # At least half of the work is for looks.
+    burn = int(np.clip(min(8, budget / (3 * every * price)), 1, 8))
+    result = _advance(result, burn * every)
     looks: list[dict[str, np.ndarray]] = []
-    before, paid, moved, grown = burn * apart, 0.0, -1, 0.0
+    before, spent, moved, grown = burn * every, 0.0, -1, 0.0
     typical = float(scipy.special.gammaincinv(scheme.system.freedom / 2, 0.5))
     while True:
-        result = _advance(scheme, result, apart)
-        paid += apart * price
-        assert result.final is not None
-        looks.append(seen(result.final))
+        result = _advance(result, every)
+        spent += every * price
+        looks.append(recorded(result.final))
         grown = max(grown, _grown(looks[-1]["kinetic"], typical))
         if not grown < GROWN:
             break
-        spent = paid > budget and len(looks) > 1
-        if not spent and len(looks) % _FEWEST:
+        exhausted = spent > budget and len(looks) > 1
+        if not exhausted and len(looks) % _FEWEST:
             continue
-        lag = _forgets(looks)
-        late = [] if lag is None else looks[max(0, 2 * lag - before // apart) :]
-        if len(late) >= (2 if spent else _FEWEST):
-            if not (spent or len(looks) >= _LOOKS or _error(late) <= tolerance / 6):
+        lag = _decorrelation(looks)
+        late = [] if lag is None else looks[max(0, 2 * lag - before // every) :]
+        if len(late) >= (2 if exhausted else _FEWEST):
+            if not (exhausted or len(looks) >= _LOOKS or _error(late) <= tolerance / 6):
                 continue
             moved = _moved(late, tolerance)
-            if spent or moved == 0:
+            if exhausted or moved == 0:
                 looks = late
                 break
-        elif spent:
+        elif exhausted:
             break
         elif lag is not None and len(looks) < _LOOKS:
             continue
-        before, looks, apart, moved = before + len(looks) * apart, [], 2 * apart, -1
+        before, looks, every, moved = before + len(looks) * every, [], 2 * every, -1
     values = {name: np.stack([look[name] for look in looks]) for name in looks[0]}
-    assert result.final is not None
     failed = len({failure.trajectory for failure in result.outcome.failures})
+    assert result.final is not None
     return Sample(values, result.final, count, failed, moved, time.monotonic() - begun, grown)
 
 
-def _in_parts(function: Callable[[State], dict[str, Any]], most: int) -> Callable[[State], dict[str, Any]]:
-    """A function of many states, of not too many at a time."""
+def _in_parts(function: Callable[[State], dict[str, Any]], most: int) -> Callable[[Any], dict[str, Any]]:
+    """A function of many states, evaluated on so many at a time."""
 
     def all_of(states: State) -> dict[str, Any]:
         count = len(jax.tree.leaves(states.p)[0])
@@ -132,10 +133,8 @@ def _in_parts(function: Callable[[State], dict[str, Any]], most: int) -> Callabl
     return all_of
 
 
-def _advance(scheme: Scheme, since: Any, steps: int, step: float | None = None, seed: int = 0, count: int = 0) -> Result:
-    if isinstance(since, Result):
-        return perform(request(scheme, continue_from=since, steps=steps, every=steps), progress=False)
-    return perform(request(scheme, since, step=step, steps=steps, every=steps, trajectories=count, seed=seed), progress=False)
+def _advance(result: Result, steps: int) -> Result:
+    return run_request(request(result.request.scheme, continue_from=result, steps=steps, every=steps), progress=False)
 
 
 def _grown(kinetic: np.ndarray, typical: float) -> float:
@@ -158,22 +157,21 @@ def _error(looks: list[dict[str, np.ndarray]]) -> float:
 def _moved(looks: list[dict[str, np.ndarray]], tolerance: float) -> int:
     """Whether energies differ between the first half of the looks and the second, by 4 standard errors and a tenth of what may be off; and whether
     the temperature moved away from kT (1) or not (−1)."""
-    half = len(looks) // 2
-    found = 0
+    half, moved = len(looks) // 2, 0
     for name in ("kinetic", "potential"):
         early, late = (np.stack([look[name] for look in part]).mean(0) for part in (looks[:half], looks[half:]))
         shift = mean_of((late - early)[None])
         if abs(shift.value) > 4 * shift.error + 0.1 * tolerance * float(np.nanstd(late)):
-            found = found or -1
+            moved = moved or -1
             if name == "kinetic":
                 level = np.nanmean(np.stack([look["excess"] for look in looks]), 1)
-                found = 1 if abs(level[half:].mean()) > abs(level[:half].mean()) else -1
-    return found
+                moved = 1 if abs(level[half:].mean()) > abs(level[:half].mean()) else -1
+    return moved
 
 
-def _forgets(looks: list[dict[str, np.ndarray]]) -> int | None:
-    """The number of looks after which the potential energy does not remember the first; None if it always does."""
-    return next((k for k in range(1, len(looks)) if _correlation(looks[0]["potential"], looks[k]["potential"]) <= _REMEMBERS), None)
+def _decorrelation(looks: list[dict[str, np.ndarray]]) -> int | None:
+    """The number of looks after which the potential energy is not correlated with the first; None if it always is."""
+    return next((k for k in range(1, len(looks)) if _correlation(looks[0]["potential"], looks[k]["potential"]) <= _DECORRELATED), None)
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:

@@ -5,7 +5,10 @@
     equilibrium   temperatures, averages, distance from Gibbs, where there is a bath
 
 Each finding names a law, what was claimed, what was measured and the limit that separates the two. Claims that a scheme does not make are measured
-all the same and shown as facts: that Euler–Maruyama is not symplectic is no failure of Euler–Maruyama.
+all the same and shown as facts: that Euler–Maruyama is not symplectic is no failure of Euler–Maruyama. The measurements are `checks`.
+
+A step function of the user's, step(q, p, h, dW) ↦ (q, p), is judged likewise: for a system with energies, temperatures, averages and orders; on a
+space alone only its structure.
 """
 
 from __future__ import annotations
@@ -16,30 +19,30 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
 from bismut.arguments import checked
 from bismut.ensembles.checks import RUN
-from bismut.ensembles.starts import one_start, start_at
-from bismut.errors import BismutError, DomainError
-from bismut.findings.along import along, one_step, short_path
-from bismut.findings.chance import ALARM, judged
-from bismut.findings.consistency import curl, derivatives, right_action
-from bismut.findings.drift import drift
+from bismut.ensembles.starts import start_at
+from bismut.errors import BismutError, DomainError, ShapeError
+from bismut.findings.checks import Check, Study, all_checks, by_group
+from bismut.findings.consistency import custom_vjp_reason, without_forward
 from bismut.findings.finding import Finding, not_measured
-from bismut.findings.forward import reason, without_forward
-from bismut.findings.integrity import integrity as measure_integrity
-from bismut.findings.judging import equilibrium as measure_equilibrium
-from bismut.findings.noether import neighbours
 from bismut.findings.report import Report
-from bismut.findings.reversal import reversal
-from bismut.findings.slopes import orders
-from bismut.flows import Langevin
-from bismut.mechanics import Scheme, State
-from bismut.mechanics.heat import Drag
+from bismut.findings.statistics import ALARM, holm_verdicts
+from bismut.flows import Flow, Solve
+from bismut.mechanics import Claims, Scheme, State, System
+from bismut.mechanics.function import UserFunction, user_function
 from bismut.noise import Wiener
 from bismut.process import check_process
+from bismut.spaces import Space
+from bismut.user_errors import reason_of
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 BUDGET = 10.0  # seconds of work for sampling
+NOTHING = Claims(order=None, strong_order=None, weak_order=None)
 
 
 @checked(**RUN)
@@ -77,59 +80,129 @@ def verify(
     which there were too few samples, `report.unmeasured` what was not measured, and why.
     """
     check_process()
-    seconds = seconds_of(budget)
     begun = time.monotonic()
-    path = Wiener(seed)
-    start, batch = start_at(scheme, start, 0.0, "Measurements are made from t = 0: make the start without t.")
-    state = one_start(start, path, 0, batch, 0.0)
-    bare = State(state.q, state.p)
+    asked = {"order": order, "equilibrium": equilibrium, "integrity": order if integrity is None else integrity, "budget": seconds_of(budget)}
+    study = replace(study_of(scheme, start, step, seed), tolerance=tolerance, temperature=temperature, observables=observables or {}, **asked)
+    findings = [finding for check in all_checks() for finding in _measured(check, study)]
+    return Report(scheme.title, float(step), holm_verdicts(by_group(findings), alarm), alarm, seed, time.monotonic() - begun)
+
+
+def study_of(scheme: Scheme, start: Any, step: float, seed: int) -> Study:
+    """The study of a scheme from a start of the user's, at t = 0."""
+    if scheme.changes_box:
+        raise BismutError(f"The laws that verify measures are those of steps in one box. Verify the scheme inside {scheme.title}, scheme.scheme.")
+    t0, path = 0.0, Wiener(seed)
+    state = start_at(scheme, start, t0, "Measurements are made from t = 0: make the start without t.").one(path)
     scheme.check_step(step)
-    system = scheme.system
-    findings: list[Finding] = []
+    return Study(scheme, State(state.q, state.p), step, path, t0)
 
-    def add(group: str, laws: tuple[str, ...], measure: Callable[[], list[Finding]]) -> None:
-        clock = time.monotonic()
-        try:
-            found = measure()
-        except (BismutError, TypeError, NotImplementedError) as problem:
-            if reason(problem) is None:
-                raise
-            # What was compiled before does not know whose function it is: the system does.
-            why = without_forward(system) or str(reason(problem))
-            found = [not_measured(law, why) for law in laws]
-        spent = time.monotonic() - clock
-        findings.extend(replace(one, group=group, seed=seed, seconds=round(spent if one.seconds is None else one.seconds, 3)) for one in found)
 
-    add("structure", ("Poisson map",) if system.reduced else ("symplectic defect", "phase volume"), lambda: one_step(scheme, state, path, step))
-    run = short_path(scheme, state, path, step)
-    near = neighbours(system, run.states) if system.has_lagrangian and not system.in_phase_space else None
-    add("structure", ("along a path",), lambda: along(scheme, run, path, step, near))
-    add("structure", ("own adjoint", "reversible"), lambda: reversal(scheme, run.states, path, step))
-    if near is not None:
-        add("consistency", ("derivatives of L",), lambda: derivatives(system, near))
-        add("consistency", ("S_d",), lambda: right_action(scheme, near, step))
-        bathed = isinstance(scheme, Langevin) or isinstance(system.dissipation, Drag)
-        if system._force is not None and bathed and equilibrium:
-            add("consistency", ("force without a curl",), lambda: [curl(system, near)])
-    add("accuracy", ("orders",), lambda: orders(scheme, state, step, seed, wanted=order))
-    add("accuracy", ("energy drift",), lambda: drift(scheme, bare, step=step, seed=seed) if order else [])
-    if order if integrity is None else integrity:
-        add("integrity", ("engines agree",), lambda: measure_integrity(scheme, bare, step=step, seed=seed))
-    if equilibrium and seconds > 0:
-        settings = {"tolerance": tolerance, "temperature": temperature, "observables": observables}
-        add("equilibrium", ("temperature",), lambda: measure_equilibrium(scheme, bare, step=step, seed=seed, budget=seconds, **settings))
-    elif isinstance(scheme, Langevin):
-        findings.append(replace(not_measured("temperature", "equilibrium=False" if not equilibrium else "budget=0"), group="equilibrium"))
-    return Report(scheme.title, float(step), judged(findings, alarm), alarm, seed, time.monotonic() - begun)
+def _measured(check: Check, study: Study) -> list[Finding]:
+    """The findings of a check, with seed and seconds; its laws as not measured where a function has no forward derivative."""
+    clock = time.monotonic()
+    try:
+        findings = check(study)
+    except (BismutError, TypeError, NotImplementedError) as problem:
+        reason = custom_vjp_reason(problem)
+        if reason is None:
+            raise
+        # What was compiled before does not know whose function it is: the system does.
+        reason = without_forward(study.system) or reason
+        findings = [replace(not_measured(law, reason), group=check.group) for law in check.laws]
+    spent = time.monotonic() - clock
+    return [replace(one, seed=study.seed, seconds=round(spent if one.seconds is None else one.seconds, 3)) for one in findings]
 
 
 def seconds_of(budget: int | float | str) -> float:
     """30, "30s", "2m" or "1h" in seconds."""
-    found = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h|)\s*", str(budget))
+    match = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h|)\s*", str(budget))
     try:
-        value = float(budget) if not isinstance(budget, str) else float(found.group(1)) * _UNITS[found.group(2)] if found else -1.0
+        value = float(budget) if not isinstance(budget, str) else float(match.group(1)) * _UNITS[match.group(2)] if match else -1.0
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
         raise DomainError(f'budget must be seconds such as 30, or "30s", "2m", "1h", got {budget!r}.')
     return value
+
+
+# A step of the user's.
+
+
+class UserStep(Flow):
+    """A step given as a function, with the claims that its author makes."""
+
+    function: UserFunction = eqx.field(static=True)
+    declared: Claims = eqx.field(static=True)
+    normals: int = eqx.field(static=True)
+    name: str = eqx.field(static=True)
+    constrained = True
+
+    @property
+    def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.declared
+
+    @property
+    def channels(self) -> int:
+        return self.normals
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    def advance(self, state, h, dW, t):
+        q, p = self.function(state.q, state.p, h, dW, t=t, parameters=self.system.parameters)
+        return State(q, p), Solve(jnp.zeros((), self.system.dtype), jnp.array(True), jnp.zeros((), int))
+
+
+def user_step(step: Callable, on: System | Space, *, channels: int = 0, claims: Claims = NOTHING, name: str | None = None) -> UserStep:
+    """The scheme of a step function, checked: it must give back points and momenta as it got them."""
+    if isinstance(on, Space):
+        on = System(on, None, channels=channels)
+    if not isinstance(on, System):
+        raise BismutError(f"verify_step needs a space such as bm.SO3() or a system, got {type(on).__name__}.")
+    function = user_function("step", step, ("q", "p", "h", "dW"))
+    assert function is not None
+    scheme = UserStep(on, function, claims, channels, name or getattr(step, "__name__", "step").replace("<lambda>", "step"))
+    q, p, one = on.space.origin(on.dtype), on.space.zero(on.dtype), jnp.ones((), on.dtype)
+    shapes = lambda tree: jax.tree.map(jnp.shape, tree)
+    try:
+        end = jax.eval_shape(lambda: function(q, p, one, jnp.zeros(channels, on.dtype), t=one, parameters=on.parameters))
+    except Exception as problem:
+        raise ShapeError(f"step(q, p, h, dW) fails on {on.space} with {channels} channels: {reason_of(problem)}.") from problem
+    if not isinstance(end, tuple) or len(end) != 2 or (shapes(end[0]), shapes(end[1])) != (shapes(q), shapes(p)):
+        raise ShapeError(f"step(q, p, h, dW) must return (q, p) with the shapes it was given, {shapes(q)} and {shapes(p)}, got {shapes(end)}.")
+    return scheme
+
+
+def verify_step(
+    step: Callable,
+    on: System | Space,
+    start: State,
+    *,
+    h: float,
+    channels: int = 0,
+    claims: Claims = NOTHING,
+    temperature: float | None = None,
+    name: str | None = None,
+    seed: int = 0,
+    order: bool = True,
+    tolerance: float = 0.02,
+    observables: Mapping[str, Callable[[State], Any]] | None = None,
+    budget: int | float | str = BUDGET,
+    alarm: float = ALARM,
+) -> Report:
+    """Judge a step function of your own, or of another program, as `verify` judges a scheme.
+
+    step         step(q, p, h, dW) ↦ (q, p), a JAX function; it may name t and parameters
+    on           the system it should solve, or only the space it moves on
+    start        a bm.State(q, p), p canonical: ∂L/∂v, on a group in the body frame
+    h            the step size
+    channels     how many Wiener increments a step takes, as dW, each with variance h
+    claims       the claims it is tested against: bm.Claims(order=2, symplectic=True, ...)
+    temperature  kT, if it has a bath; then temperatures and averages are measured
+
+    Other arguments are as for `verify`.
+    """
+    scheme = user_step(step, on, channels=channels, claims=claims, name=name)
+    more = {"order": order, "temperature": temperature, "tolerance": tolerance, "observables": observables, "budget": budget, "alarm": alarm}
+    return verify(scheme, start, step=h, seed=seed, **more)

@@ -3,7 +3,8 @@
     φ_h(ω): (q0, p0) ↦ (q1, p1)
 
 A `Flow` advances by itself; for an action the flow is derived (`variational`). Where a step ends with what the next one begins with, say the force
-at q1, a flow is `Resuming`: a run hands it on instead of computing it twice.
+at q1, a flow is `CachesStep` (first same as last, FSAL): a run hands it on instead of computing it twice. It is computed anew where a run begins, by
+the same kind of program, so a run that is cut equals one that is not, bit for bit.
 """
 
 from abc import abstractmethod
@@ -15,9 +16,8 @@ from jaxtyping import Array, Float
 from bismut.actions.action import Action
 from bismut.actions.discrete_hamiltonian import DiscreteHamiltonian
 from bismut.errors import BismutError
-from bismut.flows.coadjoint import Coadjoint
-from bismut.flows.generating import Generated
-from bismut.flows.variational import Solve, Variational
+from bismut.flows.hamiltonian_step import CoadjointFlow, HamiltonianFlow
+from bismut.flows.variational import Solve, VariationalFlow
 from bismut.mechanics import Scheme, State, System
 
 
@@ -29,25 +29,25 @@ class Advances(Protocol):
 
 
 @runtime_checkable
-class Resuming(Advances, Protocol):
+class CachesStep(Advances, Protocol):
     """A flow that can use again what the step before has found."""
 
-    def remember(self, state: State, t) -> Any:
+    def init_cache(self, state: State, t) -> Any:
         """What a step from here will use; () for nothing."""
         ...
 
-    def resume(self, state: State, found: Any, h, dW: Float[Array, " m"], t) -> tuple[State, Any, Solve]:
+    def step_with_cache(self, state: State, cache: Any, h, dW: Float[Array, " m"], t) -> tuple[State, Any, Solve]:
         """`advance` with what was found before, and what is found now."""
         ...
 
 
-def remember(stepper: Advances, state: State, t) -> Any:
-    return stepper.remember(state, t) if isinstance(stepper, Resuming) else ()
+def init_cache(stepper: Advances, state: State, t) -> Any:
+    return stepper.init_cache(state, t) if isinstance(stepper, CachesStep) else ()
 
 
-def resume(stepper: Advances, state: State, found: Any, h, dW: Float[Array, " m"], t) -> tuple[State, Any, Solve]:
-    if isinstance(stepper, Resuming):
-        return stepper.resume(state, found, h, dW, t)
+def step_with_cache(stepper: Advances, state: State, cache: Any, h, dW: Float[Array, " m"], t) -> tuple[State, Any, Solve]:
+    if isinstance(stepper, CachesStep):
+        return stepper.step_with_cache(state, cache, h, dW, t)
     new, solve = stepper.advance(state, h, dW, t)
     return new, (), solve
 
@@ -78,12 +78,12 @@ def flow(scheme) -> Advances:
 
 @flow.register
 def _(scheme: Action) -> Advances:
-    return Variational(scheme, books=True)
+    return VariationalFlow(scheme, with_ledger=True)
 
 
 @flow.register
 def _(scheme: DiscreteHamiltonian) -> Advances:
-    return Coadjoint(scheme) if scheme.system.reduced else Generated(scheme)
+    return CoadjointFlow(scheme) if scheme.system.reduced else HamiltonianFlow(scheme)
 
 
 @flow.register

@@ -1,8 +1,8 @@
 """One step as every run makes it: blocks of many trajectories, one that is kept whole, averages, studies of order.
 
-    t_k = t0 + h k,        (state, found)_k ↦ (state, found)_{k+1},        a step that is not solved makes the state NaN, and NaN it stays
+    t_k = t0 + h k,        (state, cache)_k ↦ (state, cache)_{k+1},        a step that is not solved makes the state NaN, and NaN it stays
 
-`found` is what a step hands on to the next one, say the force at q1 (`Resuming`). Clock, handing on and failure are here and nowhere else.
+`cache` is what a step hands on to the next one, say the force at q1 (`CachesStep`). Clock, handing on and failure are here and nowhere else.
 """
 
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from bismut.flows.flow import flow, remember, resume
+from bismut.flows.flow import flow, init_cache, step_with_cache
 from bismut.flows.variational import Solve
 from bismut.mechanics import Scheme, State
 from bismut.noise import Index
@@ -21,7 +21,7 @@ class Carry(NamedTuple):
     """A state on its way, and what its next step will use again."""
 
     state: State
-    found: Any
+    cache: Any
 
 
 def time(t0, h, k: Index) -> Float[Array, ""]:
@@ -32,13 +32,13 @@ def time(t0, h, k: Index) -> Float[Array, ""]:
 
 def begin(scheme: Scheme, state: State, t) -> Carry:
     state = state.state
-    return Carry(state, remember(flow(scheme), state, t))
+    return Carry(state, init_cache(flow(scheme), state, t))
 
 
 def step(scheme: Scheme, carry: Carry, h, dW: Float[Array, " m"], t) -> tuple[Carry, Solve]:
     """One step from time t, and how it was solved."""
-    state, found, solve = resume(flow(scheme), carry.state, carry.found, h, dW, t)
-    return Carry(jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), state), found), solve
+    state, cache, solve = step_with_cache(flow(scheme), carry.state, carry.cache, h, dW, t)
+    return Carry(jax.tree.map(lambda leaf: jnp.where(solve.converged, leaf, jnp.nan), state), cache), solve
 
 
 def one_step(scheme: Scheme, state: State, h, dW: Float[Array, " m"], t) -> State:

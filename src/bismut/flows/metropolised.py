@@ -2,7 +2,7 @@
 
     O½ [V, accepted with probability min(1, e^{−ΔH/kT}), or (q, −p)] O½        exp(−H/kT) exactly, whatever the step
 
-V is the variational step with time standing still. It keeps phase volume, and turned around it leads back: (q1, −p1) goes to (q0, −p0). The second is
+V is the variational step with the clock fixed. It keeps phase volume, and turned around it leads back: (q1, −p1) goes to (q0, −p0). The second is
 not given where the step is implicit: at a large step its equation can have several solutions, and the one found from (q1, −p1) need not be the
 way back. So every implicit step is also taken back, and refused if it does not return.
 """
@@ -10,7 +10,7 @@ way back. So every implicit step is also taken back, and refused if it does not 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -21,17 +21,20 @@ from bismut.actions.action import Action
 from bismut.actions.verlet import Verlet
 from bismut.compile_cache import compiled
 from bismut.errors import BismutError, DomainError
-from bismut.flows.splitting import Splitting, Stepped
-from bismut.flows.variational import Solve, Variational
-from bismut.host import evaluate
+from bismut.flows.splitting import Splitting, StepOutcome
+from bismut.flows.variational import Solve, VariationalFlow
 from bismut.mechanics import Claims, State, System
+from bismut.mechanics.subsystems import free_motion
+from bismut.programs.evaluation import evaluate
+from bismut.registry import SPLITTINGS
 from bismut.spaces import Space, scale
 from bismut.tracing import traced
 
 if TYPE_CHECKING:
-    from bismut.flows.langevin import Langevin
+    from bismut.flows.substeps import Substeps
 
 
+@SPLITTINGS.register
 @dataclass(frozen=True)
 class Metropolised(Splitting):
     """A variational step that is its own reverse, accepted or rejected, between two halves of the bath: exp(−H/kT) exactly, whatever the step.
@@ -58,92 +61,69 @@ class Metropolised(Splitting):
     def claims(self, system):
         return Claims(order=None, strong_order=None, weak_order=None)
 
-    def check(self, pieces):
-        check_reversible(pieces, self.action)
+    def check(self, substeps):
+        check_reversible(substeps, self.action)
 
-    def step(self, pieces, state, slope, h, dW, z, extra, t):
-        state, first = pieces.bath(state, 0.5 * h, z[0], t)
-        tried, solve, good = attempt(pieces, self.action, state, h, dW, t)
-        rise = pieces.energy(tried, t) - pieces.energy(state, t)
-        good = good & (rise <= pieces.kT(t) * 0.5 * (extra @ extra))  # false for a rise that is NaN
+    def step(self, substeps, state, force, h, dW, z, extra, t):
+        state, first = substeps.bath(state, 0.5 * h, z[0], t)
+        tried, solve, good = attempt(substeps, self.action, state, h, dW, t)
+        rise = substeps.energy(tried, t) - substeps.energy(state, t)
+        good = good & (rise <= substeps.kT(t) * 0.5 * (extra @ extra))  # false for a rise that is NaN
         refused = State(state.q, scale(-1.0, state.p), state.ledger)
         state = jax.tree.map(lambda new, old: jnp.where(good, new, old), tried, refused)
-        work = pieces.work_of_time(state, h, t)
-        state, second = pieces.bath(state, 0.5 * h, z[1], t + h)
+        work = substeps.work_of_time(state, h, t)
+        state, second = substeps.bath(state, 0.5 * h, z[1], t + h)
         solved = Solve(jnp.where(solve.converged, solve.residual, 0.0), jnp.array(True), solve.iterations)
-        return Stepped(state, solved, first + second, work, good.astype(h.dtype))
+        return StepOutcome(state, solved, first + second, work, good.astype(h.dtype))
 
     def __repr__(self):
         return f"Metropolised({getattr(self.action, '__name__', 'own action')})"
 
 
 @compiled
-def attempt(pieces: Langevin, action: Callable[[System], Action], state: State, h, dW, t) -> tuple[State, Solve, Bool[Array, ""]]:
+def attempt(substeps: Substeps, action: Callable[[System], Action], state: State, h, dW, t) -> tuple[State, Solve, Bool[Array, ""]]:
     """The step V, how it was solved, and whether it may be accepted: solved and, where it is implicit, found to lead back."""
-    tried, solve = pieces.variational(action, state, h, dW, t, frozen=True)
-    if Variational(pieces.scheme_of(action)).structure().linear:
+    tried, solve = substeps.variational(action, state, h, dW, t, fixed_time=True)
+    if VariationalFlow(substeps.scheme_of(action)).structure().linear:
         return tried, solve, solve.converged
-    back, returned = pieces.variational(action, State(tried.q, scale(-1.0, tried.p), state.ledger), h, dW, t, frozen=True)
-    # The way back of the same solution misses by round-off; another solution is far away.
-    near = jnp.sqrt(jnp.finfo(h.dtype).eps) * (1 + jnp.max(jnp.abs(pieces.space.flatten(state.p))))
-    return tried, solve, solve.converged & returned.converged & (_gap(pieces.space, back, state) < near)
+    back, returned = substeps.variational(action, State(tried.q, scale(-1.0, tried.p), state.ledger), h, dW, t, fixed_time=True)
+    return tried, solve, solve.converged & returned.converged & leads_back(substeps.space, back, state)
+
+
+def leads_back(space: Space, back: State, state: State) -> Bool[Array, ""]:
+    """Whether (q, −p) of one state is another: the way back of the same solution misses by round-off; another solution is far away."""
+    p = space.flatten(state.p)
+    return _gap(space, back, state) < jnp.sqrt(jnp.finfo(p.dtype).eps) * (1 + jnp.max(jnp.abs(p)))
+
+
+def drift_action(system: System, retraction: str | None = None) -> Action:
+    """The action of drifts: the trapezoid one, because kick, drift and kick together are its step."""
+    return Verlet(free_motion(system), retraction=retraction)
 
 
 _TIMES = (0.0, 0.7)  # at which a step is tried
 
 
-class Frozen(Action):
-    """An action with time standing still."""
-
-    of: Action
-    now: Any
-
-    def on(self, system):
-        return replace(self, system=system, of=self.of.on(system))
-
-    @property
-    def claims(self) -> Claims:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.of.claims
-
-    @property
-    def explicit_force(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.of.explicit_force
-
-    @property
-    def forced(self) -> bool:
-        return self.of.forced
-
-    def impulses(self, q0, q1, h, dW, t):
-        del t
-        return self.of.impulses(q0, q1, h, dW, self.now)
-
-    def __call__(self, L, gamma, q0, q1, v, h, dW, t):
-        del t
-        still = lambda f: lambda *arguments: f(*arguments[:-1], self.now)
-        return self.of(still(L), still(gamma), q0, q1, v, h, dW, self.now)
-
-
-def check_reversible(pieces: Langevin, action: Callable[[System], Action]) -> None:
+def check_reversible(substeps: Substeps, action: Callable[[System], Action]) -> None:
     """Acceptance gives the Gibbs measure only for a step that, turned around, leads back, and with noise that friction balances."""
-    system = pieces.moving
+    system = substeps.moving
     if system.channels:
         raise BismutError("A Metropolised step cannot have noise that no friction balances. Omit friction= to balance the system's γ_i.")
-    if pieces.temperature.zero:
+    if substeps.temperature.zero:
         raise DomainError("temperature must be positive for a Metropolised step.")
-    scheme = pieces.scheme_of(action)
+    scheme = substeps.scheme_of(action)
     if system.forced or scheme.forced:
         raise BismutError("A Metropolised step samples exp(−H/kT); it does not allow a force that is not −dU.")
     space, dtype = system.space, system.dtype
     point = lambda: space.move(space.origin(dtype), space.unflatten(jnp.linspace(0.1, 0.3, space.dim, dtype=dtype)))
-    at_rest = _number(lambda: jnp.max(jnp.abs(space.flatten(system.momentum(point(), space.zero(dtype))))))
+    at_rest = _number(lambda: jnp.max(jnp.abs(space.flatten(system.momentum(point(), space.zero(dtype), _TIMES[1])))))
     if at_rest is not None and at_rest > 0:
         raise BismutError("A Metropolised step needs L(q, −v) = L(q, v), but this Lagrangian has a term linear in the velocity.")
     if isinstance(scheme, Verlet) or system.constraints:
         return
     state = lambda: State(point(), space.unflatten(jnp.linspace(0.5, 1.0, space.dim, dtype=dtype)))
-    for t in _TIMES:  # as it is stepped: with time standing still, whenever that is
-        frozen = Frozen(scheme.system, scheme, t, retraction=scheme.retraction)
-        gap = _number(lambda frozen=frozen, t=t: reversed_gap(frozen, state(), 0.1, jnp.zeros(0, dtype), t))
+    for t in _TIMES:  # as it is stepped: with the clock fixed, at any time
+        gap = _number(lambda t=t: reversed_gap(scheme.on(scheme.system.at(t)), state(), 0.1, jnp.zeros(0, dtype), t))
         if gap is not None and not gap < 1e-9:
             raise BismutError(
                 f"A Metropolised step must be its own reverse at a fixed time, but {scheme.title} reversed misses its start by {gap:.2g} "
@@ -159,7 +139,7 @@ def _number(compute: Callable[[], Any]) -> float | None:
 
 def reversed_gap(action: Action, state: State, h, dW, t) -> Float[Array, ""]:
     """How far a step, turned around and repeated, misses its beginning."""
-    step = Variational(action)
+    step = VariationalFlow(action)
     there, _ = step.advance(state, h, dW, t)
     back, _ = step.advance(State(there.q, scale(-1.0, there.p)), h, dW, t)
     return _gap(action.space, back, state)

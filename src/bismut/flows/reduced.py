@@ -3,8 +3,8 @@
     S_d(a g0, a g1) = S_d(g0, g1)  for all a in G        ⟹        m1 = Ad*_{g0⁻¹g1} m0   does not depend on g0
 
 When nothing depends on where a system is on its group, a step takes the body momentum m to a new one by itself: the reduced, Lie–Poisson
-step. It is not written a second time: it is the step of the whole system from the identity, of which only the momentum is kept. Ad* moves m
-within its coadjoint orbit, so Casimirs are kept as exactly as momentum maps are by the whole step.
+step. It is not written a second time: it is the step of the full system from the identity, of which only the momentum is kept. Ad* moves m
+within its coadjoint orbit, so Casimirs are kept as exactly as momentum maps are by the full step.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from bismut.actions.action import Action
 from bismut.errors import BismutError
 from bismut.flows.flow import Flow, flow
 from bismut.flows.variational import Solve
-from bismut.host import evaluate
 from bismut.mechanics import Claims, Scheme, State
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import Group, Space
 
 
 class Reduced(Flow):
     """The momentum of a scheme on a group that does not depend on position. States keep q at the identity; p is what moves.
 
-    of  the scheme of the whole system; rejected if L or the noise depends on q
+    of  the scheme of the full system; rejected if L or the noise depends on q
     """
 
     of: Scheme
@@ -56,8 +56,8 @@ class Reduced(Flow):
         return self.of.channels
 
     @property
-    def clipped(self) -> int:
-        return self.of.clipped
+    def path_channels(self) -> int:
+        return self.of.path_channels
 
     @property
     def pathwise(self) -> bool:
@@ -92,17 +92,18 @@ def _asymmetry(scheme: Scheme) -> float:
     system, space = scheme.system, scheme.space
     assert isinstance(space, Group)
     one = lambda seed: jax.tree.map(lambda leaf: jnp.asarray(leaf, system.dtype), space.random(jax.random.key(seed)))
-    q0, v, a = one(1), space.unflatten(jnp.linspace(-0.4, 0.5, space.dim, dtype=system.dtype)), one(2)
-    q1, h = space.move(q0, v), jnp.ones((), system.dtype)
+    v, h = space.unflatten(jnp.asarray(np.linspace(-0.4, 0.5, space.dim, dtype=system.dtype))), jnp.ones((), system.dtype)
+    q0, a = jax.jit(lambda: (one(1), one(2)))()
+    q1 = evaluate(space.move, q0, v)
     dW = jnp.linspace(0.3, 0.7, scheme.channels, dtype=system.dtype)
 
-    def felt(q0, q1):
+    def acting(q0, q1):
         if isinstance(scheme, Action):
             values = [scheme(system.lagrangian, system.noise, q0, q1, v, h, dW, h)]
         else:
-            values = [system.lagrangian(q0, v), *([system.noise(q0) @ dW] if system.channels else [])]
-        covectors = [system.force(q0, v), *([system.random_force(q0, v)] if system.random_forces else [])]
+            values = [system.lagrangian(q0, v, h), *([system.noise(q0, h) @ dW] if system.channels else [])]
+        covectors = [system.force(q0, v, h), *([system.random_force(q0, v, h)] if system.random_forces else [])]
         return jnp.concatenate([jnp.stack(values), *(jnp.ravel(leaf) for leaf in jax.tree.leaves(covectors))])
 
-    gap = evaluate(lambda: felt(space.multiply(a, q0), space.multiply(a, q1)) - felt(q0, q1))
+    gap = evaluate(lambda: acting(space.multiply(a, q0), space.multiply(a, q1)) - acting(q0, q1))
     return float(np.abs(np.asarray(gap)).max())

@@ -1,8 +1,15 @@
-"""One system per file, each with its physics and its exact facts; the catalogue finds them."""
+"""Systems to begin with, one per file, each with its physics and its exact facts; a file registers its system by an ENTRY."""
 
-from bismut.gallery.ballistic_pendulum import ballistic_pendulum, equilibrium_points
-from bismut.gallery.catalogue import entries, entry
 from bismut.gallery.entry import Entry, Fact, Measured, Trial
-from bismut.gallery.heavy_top import heavy_top
+from bismut.registry import GALLERY
 
-__all__ = ["Entry", "Fact", "Measured", "Trial", "ballistic_pendulum", "entries", "entry", "equilibrium_points", "heavy_top"]
+__all__ = ["Entry", "Fact", "Measured", "Trial", "entries", "entry"]
+
+
+def entries() -> dict[str, Entry]:
+    """All systems by name, also those that installed packages publish."""
+    return dict(GALLERY.items())
+
+
+def entry(name: str) -> Entry:
+    return GALLERY[name]

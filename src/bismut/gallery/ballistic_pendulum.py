@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.drawing import Drawing, Part, about_third, in_space
+from bismut.ensembles import simulate
 from bismut.findings.structure import volume_factor
 from bismut.gallery.entry import Entry, Fact, Trial
-from bismut.host import evaluate
 from bismut.mechanics import System, mechanical
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import Euclidean
-from bismut.store import simulate
 
 
 def ballistic_pendulum(sigma: float = 0.5, friction: float = 0.1, temperature: float = 0.5, depth: float = 1.0) -> System:
@@ -56,7 +56,7 @@ def _hottest(trial: Trial) -> float:
 
 
 def _volume(trial: Trial) -> float:
-    return float(evaluate(lambda state: volume_factor(trial.scheme, state, 0.1, jnp.array([0.3])), trial.state))
+    return float(evaluate(lambda state: volume_factor(trial.scheme, state, 0.1, jnp.array([0.3]), 0.0), trial.state))
 
 
 def picture(system: System, q) -> Drawing:
@@ -70,7 +70,7 @@ ENTRY = Entry(
     "ballistic-pendulum",
     __doc__,
     ballistic_pendulum,
-    start=lambda scheme: scheme.start(jnp.zeros(2), temperature=float(scheme.system.parameters["temperature"])),
+    start=lambda scheme: scheme.start(np.zeros(2), temperature=float(scheme.system.parameters["temperature"])),
     step=0.05,
     facts=(
         Fact("one step of 0.1 multiplies phase volume by 1 − h c (1 + 1/σ)", _volume, 0.97, 1e-13),

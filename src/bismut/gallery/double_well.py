@@ -57,7 +57,7 @@ ENTRY = Entry(
     "double-well",
     __doc__,
     double_well,
-    start=lambda scheme: scheme.start(jnp.array([-1.0]), temperature=float(scheme.system.parameters["temperature"])),
+    start=lambda scheme: scheme.start(np.array([-1.0]), temperature=float(scheme.system.parameters["temperature"])),
     scheme=in_its_bath,
     step=0.05,
     facts=(

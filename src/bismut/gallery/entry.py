@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from bismut.actions import VariationalEuler
 from bismut.drawing import Drawing
 from bismut.ensembles import Trajectory, trajectory
-from bismut.ensembles.starts import one_start, start_at
+from bismut.ensembles.starts import start_at
 from bismut.errors import BismutError, nearest
 from bismut.mechanics import Maxwell, Scheme, State, System, time_of
 from bismut.noise import Wiener
@@ -135,9 +135,7 @@ class Trial:
     @cached_property
     def state(self) -> State:
         """The start as one state; of Maxwell momenta, the first draw."""
-        t = time_of(self.start)
-        start, batch = start_at(self.scheme, self.start, t)
-        return one_start(start, Wiener(self.seed), 0, batch, t)
+        return start_at(self.scheme, self.start, time_of(self.start)).one(Wiener(self.seed))
 
     @cached_property
     def trajectory(self) -> Trajectory:

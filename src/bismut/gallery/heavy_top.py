@@ -39,7 +39,7 @@ def _broken(trial: Trial) -> float:
     """The change of J₃ in one step of a top that a horizontal field shakes, over what it should be."""
     scheme = VariationalEuler(heavy_top(sideways=0.4))
     R = SO3().from_rotation_vector(jnp.array([0.8, -0.3, 0.5]))
-    state = scheme.start(R, velocity=jnp.array([0.3, 0.2, 1.0]))
+    state = scheme.start(R, velocity=np.array([0.3, 0.2, 1.0]))
     assert isinstance(state, State)
     dW = jnp.array([0.2, -0.1, 0.3])
     new = step(scheme, state, 0.1, dW)
@@ -59,7 +59,7 @@ ENTRY = Entry(
     "heavy-top",
     __doc__,
     heavy_top,
-    start=lambda scheme: scheme.start(jnp.eye(3), velocity=jnp.array([0.3, 0.2, 1.0])),
+    start=lambda scheme: scheme.start(np.eye(3), velocity=np.array([0.3, 0.2, 1.0])),
     step=0.01,
     facts=(Fact("a horizontal field changes J₃ in a step by −s₃ R₂₃ ΔW (ratio)", _broken, 1.0, 1e-11),),
     picture=picture,

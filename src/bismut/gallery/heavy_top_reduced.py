@@ -30,7 +30,7 @@ def heavy_top_reduced(inertia=(1.0, 1.0, 0.5), weight: float = 1.0, axis=(0.0, 0
     )
 
 
-def whole(system: System) -> System:
+def unreduced(system: System) -> System:
     """The same top with its attitude, on T*SO(3): a is Rᵀe₃."""
     vertical = lambda R: R[2]
     return System(
@@ -40,11 +40,11 @@ def whole(system: System) -> System:
     )
 
 
-def _same_as_whole(trial: Trial) -> float:
+def _same_as_unreduced(trial: Trial) -> float:
     """A step of the whole top, pushed down, less the step of the reduced one."""
     R, mu = SO3().from_rotation_vector(jnp.array([0.5, -1.0, 0.8])), trial.state.p
     dW = jnp.array([0.3, -0.2, 0.4])
-    up = step(HamiltonianMidpoint(whole(trial.system)), State(R, mu), 0.1, dW)
+    up = step(HamiltonianMidpoint(unreduced(trial.system)), State(R, mu), 0.1, dW)
     down = step(trial.scheme, State(R[2], mu), 0.1, dW)
     return float(jnp.max(jnp.abs(jnp.concatenate([up.q[2] - down.q, up.p - down.p]))))
 
@@ -62,12 +62,12 @@ ENTRY = Entry(
     "heavy-top-reduced",
     __doc__,
     heavy_top_reduced,
-    start=lambda scheme: scheme.start(jnp.array([0.6, 0.0, 0.8]), momentum=jnp.array([0.2, -0.3, 1.5])),
+    start=lambda scheme: scheme.start(np.array([0.6, 0.0, 0.8]), momentum=np.array([0.2, -0.3, 1.5])),
     scheme=HamiltonianMidpoint,
     step=0.05,
     facts=(
         Fact("μ·a and |a|² stay, whatever the noise", lambda trial: spread(trial, lambda s: jnp.stack([s.p @ s.q, s.q @ s.q])), 0.0, 1e-12),
-        Fact("a step is that of the whole top on T*SO(3), pushed down", _same_as_whole, 0.0, 1e-13),
+        Fact("a step is that of the whole top on T*SO(3), pushed down", _same_as_unreduced, 0.0, 1e-13),
     ),
     picture=picture,
 )

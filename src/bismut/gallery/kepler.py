@@ -55,7 +55,7 @@ ENTRY = Entry(
     "kepler",
     __doc__,
     kepler,
-    start=lambda scheme: scheme.start(jnp.array([1.0, 0.0]), velocity=jnp.array([0.0, 1.1])),
+    start=lambda scheme: scheme.start(np.array([1.0, 0.0]), velocity=np.array([0.0, 1.1])),
     scheme=Verlet,
     step=0.01,
     facts=(Fact("without noise an orbit of semi-major axis 1 closes after 2π (4000 steps)", _period, 0.0, 1e-3),),

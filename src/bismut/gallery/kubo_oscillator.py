@@ -7,7 +7,6 @@ themselves, d⟨q²⟩ = 2⟨qp⟩ dt, d⟨qp⟩ = (⟨p²⟩ − ω²⟨q²⟩)
 a linear symplectic map of its start: areas in phase space do not change (Kubo, J. Math. Phys. 4, 174 (1963), for a random frequency).
 """
 
-import jax.numpy as jnp
 import numpy as np
 
 from bismut.drawing import SPACE, Drawing, Line, Part, in_space
@@ -58,7 +57,7 @@ ENTRY = Entry(
     "kubo-oscillator",
     __doc__,
     kubo_oscillator,
-    start=lambda scheme: scheme.start(jnp.array([1.0]), velocity=jnp.array([0.0])),
+    start=lambda scheme: scheme.start(np.array([1.0]), velocity=np.array([0.0])),
     step=0.02,
     facts=(
         Fact("the mean of the modified energy grows by s²q²/2 per unit time, exactly (ratio after one step, h = 0.3)", _modified_growth, 1.0, 1e-13),

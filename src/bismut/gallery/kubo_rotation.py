@@ -7,7 +7,6 @@ averages forget the phase, ⟨z⟩ = z(0) e^{−iωt − σ²t/2}, and every sin
 γ(q) gives it; it is a noise Hamiltonian. It commutes with H, and the midpoint rule, which keeps quadratic invariants, keeps the energy to round-off.
 """
 
-import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import HamiltonianMidpoint
@@ -36,7 +35,7 @@ ENTRY = Entry(
     "kubo-rotation",
     __doc__,
     kubo_rotation,
-    start=lambda scheme: scheme.start(jnp.array([1.0]), momentum=jnp.array([0.0])),
+    start=lambda scheme: scheme.start(np.array([1.0]), momentum=np.array([0.0])),
     scheme=HamiltonianMidpoint,
     step=0.05,
     facts=(

@@ -14,6 +14,7 @@ import numpy as np
 from bismut.drawing import Drawing, Part, semi_axes
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.mechanics import Scheme, State, System, dipoles, harmonic_trap, left_rotations, pair_noise, rigid_bodies, soft_spheres, translations
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import SO3
 
 
@@ -51,7 +52,7 @@ def on_a_grid(bodies: int, spacing: float = 1.5, seed: int = 0) -> tuple[np.ndar
     side = int(np.ceil(bodies ** (1 / 3)))
     corners = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3)[:bodies]
     vectors = generator.normal(size=(bodies, 4))
-    turns = np.stack([np.asarray(SO3().from_quaternion(jnp.asarray(v / np.linalg.norm(v)))) for v in vectors])
+    turns = np.stack([np.asarray(evaluate(SO3().from_quaternion, v / np.linalg.norm(v))) for v in vectors])
     x = spacing * corners
     return x - x.mean(0), turns
 

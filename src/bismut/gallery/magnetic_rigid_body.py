@@ -58,7 +58,7 @@ ENTRY = Entry(
     "magnetic-rigid-body",
     __doc__,
     magnetic_rigid_body,
-    start=lambda scheme: scheme.start(SO3().from_rotation_vector(jnp.array([1.0, 0.4, 0.0])), velocity=jnp.array([0.3, -0.2, 0.5])),
+    start=lambda scheme: scheme.start(SO3().from_rotation_vector(np.array([1.0, 0.4, 0.0])), velocity=np.array([0.3, -0.2, 0.5])),
     step=0.05,
     facts=(Fact("without noise the energy does not drift in 8000 steps of 0.1 (relative)", _drift, 0.0, 1e-3),),
     picture=picture,

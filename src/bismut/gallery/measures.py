@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.ensembles import simulate
 from bismut.flows import flow
 from bismut.gallery.entry import Trial
-from bismut.host import evaluate
 from bismut.mechanics import Scheme, State
-from bismut.store import simulate
+from bismut.programs.evaluation import evaluate
 
 
 def step(scheme: Scheme, state: State, h, dW) -> State:

@@ -7,7 +7,6 @@ method keeps the modified energy H̃ = H − (h/2) ω² q p of a step without no
 for every step h (Strømmen Melbø and Higham, Appl. Numer. Math. 51, 89 (2004), for the linear growth; Bou-Rabee and Owhadi, arXiv:0708.2187).
 """
 
-import jax.numpy as jnp
 import numpy as np
 
 from bismut.drawing import SPACE, Drawing, Line, Part, in_space
@@ -54,7 +53,7 @@ ENTRY = Entry(
     "oscillator",
     __doc__,
     oscillator,
-    start=lambda scheme: scheme.start(jnp.array([1.0]), velocity=jnp.array([0.0])),
+    start=lambda scheme: scheme.start(np.array([1.0]), velocity=np.array([0.0])),
     step=0.05,
     facts=(
         Fact("the mean of the modified energy grows by s²/2 per unit time, exactly (one step, h = 0.3)", _modified_growth, 0.125, 1e-14),

@@ -35,7 +35,7 @@ def in_its_bath(system: System) -> Scheme:
 
 def _mean_cosine(trial: Trial) -> float:
     points = np.random.default_rng(3).vonmises(0.0, 2.0, 4000)  # exp(−U/kT) with a/kT = 2
-    start = trial.scheme.start(jnp.asarray(points), temperature=0.5)
+    start = trial.scheme.start(np.asarray(points), temperature=0.5)
     return ensemble_mean(trial.scheme, start, lambda s: jnp.cos(s.q), step=0.1, steps=200, trajectories=4000, records=10)
 
 
@@ -49,7 +49,7 @@ ENTRY = Entry(
     "pendulum",
     __doc__,
     pendulum,
-    start=lambda scheme: scheme.start(jnp.asarray(0.5), temperature=float(scheme.system.parameters["temperature"])),
+    start=lambda scheme: scheme.start(np.asarray(0.5), temperature=float(scheme.system.parameters["temperature"])),
     scheme=in_its_bath,
     step=0.05,
     facts=(

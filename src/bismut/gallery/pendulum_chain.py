@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.actions import Verlet
+from bismut.body_loops import Bonds, Pair, pairs
 from bismut.drawing import SPACE, Drawing, Line, Part
 from bismut.gallery.entry import Entry, Fact
 from bismut.gallery.measures import largest
 from bismut.mechanics import Scheme, State, System, left_rotation, mechanical
-from bismut.repetition import Bonds, Pair, pairs
 from bismut.spaces import Euclidean
 
 
@@ -42,8 +42,8 @@ def pendulum_chain(links: int = 3, mass: float = 1.0, length: float = 1.0, gravi
 def tilted(scheme: Scheme) -> State:
     """A straight chain, tilted and swung sideways."""
     count = scheme.system.constraints
-    reach = scheme.system.parameters["length"] * jnp.arange(1.0, count + 1)[:, None]
-    start = scheme.start(reach * jnp.array([0.6, 0.0, -0.8]), velocity=reach * jnp.array([0.0, 0.3, 0.0]))
+    reach = np.asarray(scheme.system.parameters["length"]) * np.arange(1.0, count + 1)[:, None]
+    start = scheme.start(reach * np.array([0.6, 0.0, -0.8]), velocity=reach * np.array([0.0, 0.3, 0.0]))
     assert isinstance(start, State)
     return start
 

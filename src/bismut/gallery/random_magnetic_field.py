@@ -9,6 +9,7 @@ midpoint rule keeps the energy, which is quadratic, to round-off; |L|², which i
 """
 
 import jax.numpy as jnp
+import numpy as np
 
 from bismut.actions import HamiltonianMidpoint
 from bismut.gallery.entry import Entry, Fact, Trial
@@ -41,7 +42,7 @@ ENTRY = Entry(
     "random-magnetic-field",
     __doc__,
     random_magnetic_field,
-    start=lambda scheme: scheme.start(jnp.array([1.0, 0.0, 0.2]), momentum=jnp.array([0.1, 0.8, 0.0])),
+    start=lambda scheme: scheme.start(np.array([1.0, 0.0, 0.2]), momentum=np.array([0.1, 0.8, 0.0])),
     scheme=HamiltonianMidpoint,
     step=0.05,
     facts=(

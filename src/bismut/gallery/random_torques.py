@@ -9,6 +9,7 @@ inertia. The variational Euler step has this growth exactly, at any step size: i
 """
 
 import jax.numpy as jnp
+import numpy as np
 
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import coin_mean, ensemble_mean
@@ -46,7 +47,7 @@ ENTRY = Entry(
     "random-torques",
     __doc__,
     random_torques,
-    start=lambda scheme: scheme.start(jnp.eye(3), velocity=jnp.array([0.1, 1.0, 0.1])),
+    start=lambda scheme: scheme.start(np.eye(3), velocity=np.array([0.1, 1.0, 0.1])),
     step=0.05,
     facts=(
         Fact("⟨|J|²⟩ grows by s₁² + s₂² + s₃² per unit time, exactly (ratio after one step, h = 0.3)", _growth, 1.0, 1e-13),

@@ -25,8 +25,8 @@ def rigid_triatomic(masses=(16.0, 1.0, 1.0), bond: float = 1.0, angle: float = 1
     shape = geometry(bond, angle)
 
     def constraint(x, parameters):
-        apart = lambda y: jnp.stack([(y[i] - y[j]) @ (y[i] - y[j]) for i, j in _PAIRS])
-        return apart(x) - apart(parameters["shape"])
+        squared_distances = lambda y: jnp.stack([(y[i] - y[j]) @ (y[i] - y[j]) for i, j in _PAIRS])
+        return squared_distances(x) - squared_distances(parameters["shape"])
 
     return mechanical(
         Euclidean(3) ** 3,
@@ -55,9 +55,9 @@ def turning(scheme: Scheme) -> State:
 def _inertia(trial: Trial) -> float:
     """The kinetic energy of the constrained molecule at the start over that of the rigid body made of its atoms."""
     x, masses, w = np.asarray(trial.system.parameters["shape"]), np.array([16.0, 1.0, 1.0]), np.array([0.5, 1.0, 0.3])
-    whole = body(x, masses)
-    centre = np.cross(w, whole.centre) + np.array([0.1, 0.0, -0.1])
-    rigid = 0.5 * whole.mass * centre @ centre + 0.5 * w @ whole.inertia @ w
+    molecule = body(x, masses)
+    centre = np.cross(w, molecule.centre) + np.array([0.1, 0.0, -0.1])
+    rigid = 0.5 * molecule.mass * centre @ centre + 0.5 * w @ molecule.inertia @ w
     return float(trial.system.kinetic_energy(trial.state)) / float(rigid)
 
 

@@ -75,14 +75,14 @@ def vorticity(W: np.ndarray, points: int = 48) -> np.ndarray:
     A, S = 0.5 * (W - np.swapaxes(W, -1, -2)), 0.5 * (W + np.swapaxes(W, -1, -2))
     hermitian = S - 1j * A
     k, waves = np.arange(N), (np.arange(N) + N // 2) % N - N // 2
-    found = np.zeros((*W.shape[:-2], points, points))
+    field = np.zeros((*W.shape[:-2], points, points))
     x = 2 * np.pi * np.arange(points) / points
     for d in waves:
-        along = hermitian[..., k, (k + d) % N]
+        diagonal = hermitian[..., k, (k + d) % N]
         for m in waves:
-            c = (along * np.exp(-2j * np.pi * m * (k + 0.5 * d) / N)).mean(-1)
-            found += (c[..., None, None] * np.exp(1j * (m * x[:, None] + d * x[None, :]))).real
-    return found
+            c = (diagonal * np.exp(-2j * np.pi * m * (k + 0.5 * d) / N)).mean(-1)
+            field += (c[..., None, None] * np.exp(1j * (m * x[:, None] + d * x[None, :]))).real
+    return field
 
 
 def picture(system: System, states) -> Drawing:
@@ -91,7 +91,7 @@ def picture(system: System, states) -> Drawing:
     relief = vorticity(W, 24)
     x = np.linspace(-1, 1, 24, endpoint=False)
     grid = np.stack(np.meshgrid(x, x, indexing="ij"), -1).reshape(1, -1, 2)
-    height = 0.4 * relief.reshape(len(W), -1, 1) / max(float(np.abs(relief).max()), 1e-300)
+    height = 0.4 * relief.reshape(len(W), -1, 1) / max(float(np.abs(relief[0]).max()), 1e-300)
     return Drawing(np.concatenate([np.broadcast_to(grid, (len(W), grid.shape[1], 2)), height], -1), None, [Part("ball", 0.03)])
 
 
@@ -99,7 +99,7 @@ def start(scheme):
     """A few long waves, so that vorticity winds up into shorter ones."""
     N = scheme.space.group.n
     W = stream(N, (1, 0)) + 0.8 * stream(N, (0, 1), 0.7) + 0.6 * stream(N, (1, 1), 0.2) + 0.4 * stream(N, (2, -1), 1.0)
-    return scheme.start(momentum=jnp.asarray(W))
+    return scheme.start(momentum=np.asarray(W))
 
 
 def _energy_error(trial: Trial) -> float:

@@ -45,7 +45,7 @@ def _turns() -> Symmetry:
 
 def slewing(scheme: Scheme) -> State:
     """A slow tumble with one wheel spinning."""
-    start = scheme.start((jnp.eye(3), jnp.zeros(3)), velocity=(jnp.array([0.1, -0.05, 0.2]), jnp.array([0.0, 0.0, 3.0])))
+    start = scheme.start((np.eye(3), np.zeros(3)), velocity=(np.array([0.1, -0.05, 0.2]), np.array([0.0, 0.0, 3.0])))
     assert isinstance(start, State)
     return start
 

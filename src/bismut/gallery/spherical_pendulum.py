@@ -47,7 +47,7 @@ ENTRY = Entry(
     "spherical-pendulum",
     __doc__,
     spherical_pendulum,
-    start=lambda scheme: scheme.start(scheme.system.parameters["length"] * jnp.array([0.6, 0.0, -0.8]), velocity=jnp.array([0.0, 0.7, 0.0])),
+    start=lambda scheme: scheme.start(scheme.system.parameters["length"] * np.array([0.6, 0.0, -0.8]), velocity=np.array([0.0, 0.7, 0.0])),
     scheme=Verlet,
     step=0.05,
     facts=(

@@ -13,10 +13,10 @@ from itertools import product
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.body_loops import Bonds, Pair, pairs
 from bismut.drawing import Drawing, Line, Part, in_space
 from bismut.gallery.entry import Entry, Fact
 from bismut.mechanics import Scheme, State, System, left_rotation, mechanical, translations
-from bismut.repetition import Bonds, Pair, pairs
 from bismut.spaces import Euclidean
 
 
@@ -39,7 +39,7 @@ def spring_lattice(rows: int = 4, columns: int = 4, stiffness: float = 1.0, mass
         potential=energy,
         noise=None if noise is None else kicks,
         symmetries={"momentum": translations(2), "angular": left_rotation(1.0)},
-        # The places of rest enter no law: they are there for whoever starts from them.
+        # The places of rest enter no law: they are there for starts.
         parameters={"stiffness": stiffness, "rest": at_rest(rows, columns)} | ({} if noise is None else {"noise": noise}),
     )
 
@@ -52,12 +52,12 @@ def distance(a, b):
 def springs(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Which masses each spring joins, and its rest length."""
     number = lambda i, j: i * columns + j
-    found = []
+    bonds = []
     for i, j in product(range(rows), range(columns)):
         for di, dj in ((0, 1), (1, 0), (1, 1), (1, -1)):
             if i + di < rows and 0 <= j + dj < columns:
-                found.append((number(i, j), number(i + di, j + dj), np.hypot(di, dj)))
-    first, second, lengths = zip(*found, strict=True)
+                bonds.append((number(i, j), number(i + di, j + dj), np.hypot(di, dj)))
+    first, second, lengths = zip(*bonds, strict=True)
     return np.array(first), np.array(second), np.array(lengths)
 
 

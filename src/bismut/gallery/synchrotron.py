@@ -8,6 +8,7 @@ trapezoid generating function is explicit: the Störmer–Verlet method. Over sh
 """
 
 import jax.numpy as jnp
+import numpy as np
 
 from bismut.actions import HamiltonianVerlet
 from bismut.gallery.entry import Entry, Fact, Trial
@@ -39,7 +40,7 @@ ENTRY = Entry(
     "synchrotron",
     __doc__,
     synchrotron,
-    start=lambda scheme: scheme.start(jnp.asarray(0.5, float), momentum=jnp.asarray(0.0, float)),
+    start=lambda scheme: scheme.start(np.asarray(0.5, float), momentum=np.asarray(0.0, float)),
     scheme=HamiltonianVerlet,
     step=0.05,
     facts=(Fact("the energy grows by ½(σ₁² cos² q + σ₂² sin² q) per unit time (ratio after one step of 0.001)", _growth, 1.0, 0.01),),

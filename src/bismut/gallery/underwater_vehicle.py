@@ -21,6 +21,7 @@ from bismut.errors import DomainError
 from bismut.gallery.entry import Entry, Fact, Trial
 from bismut.gallery.measures import spread
 from bismut.mechanics import State, System, left_rotations, translations
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import SE3
 
 
@@ -44,10 +45,10 @@ def ellipsoid(axes: Any, mass: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     J = np.empty(3)
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
-        apart, total = square[j] - square[k], square[j] + square[k]
-        # Both vanish with apart²: a body of revolution moves no fluid when it turns about its axis.
-        below = 2 * apart + total * (alpha[j] - alpha[k])
-        added = 0.0 if abs(apart) < 1e-9 * total else apart**2 * (alpha[k] - alpha[j]) / below
+        difference, total = square[j] - square[k], square[j] + square[k]
+        # Both vanish with difference²: a body of revolution moves no fluid when it turns about its axis.
+        below = 2 * difference + total * (alpha[j] - alpha[k])
+        added = 0.0 if abs(difference) < 1e-9 * total else difference**2 * (alpha[k] - alpha[j]) / below
         J[i] = mass / 5 * (total + added)
     return J, mass * 2 / (2 - alpha)
 
@@ -78,21 +79,21 @@ def on_the_section(system: System, angle: Any, turning: Any, *, speed: float = 8
     """
     J, M = np.split(np.asarray(system.parameters["inertia"]), 2)
     angle, turning = np.broadcast_arrays(np.asarray(angle, float), np.asarray(turning, float))
-    along, zero = np.stack([np.cos(angle), np.sin(angle)], -1), np.zeros(angle.shape)
-    across = np.stack([-along[..., 1], along[..., 0]], -1)
-    known = product / speed * along
+    direction, zero = np.stack([np.cos(angle), np.sin(angle)], -1), np.zeros(angle.shape)
+    across = np.stack([-direction[..., 1], direction[..., 0]], -1)
+    known = product / speed * direction
     # ½ Σ (known + b across)²/J = what the energy leaves, quadratic in b; dP₃/dt = P₁Ω₂ − P₂Ω₁ chooses the root.
-    rest = energy - 0.5 * (speed**2 * along**2 / M[:2]).sum(-1) - 0.5 * turning**2 / J[2]
+    rest = energy - 0.5 * (speed**2 * direction**2 / M[:2]).sum(-1) - 0.5 * turning**2 / J[2]
     A, B, C = (0.5 * (across**2 / J[:2]).sum(-1), (known * across / J[:2]).sum(-1), 0.5 * (known**2 / J[:2]).sum(-1) - rest)
     room = B**2 - 4 * A * C
     if (room < 0).any():
         raise DomainError(f"No momentum with energy {energy} has angle {angle[room < 0]} and Π₃ = {turning[room < 0]} on the section.")
     for sign in (1, -1):
         Pi = known + ((-B + sign * np.sqrt(room)) / (2 * A))[..., None] * across
-        rising = along[..., 0] * Pi[..., 1] / J[1] - along[..., 1] * Pi[..., 0] / J[0] > 0
+        rising = direction[..., 0] * Pi[..., 1] / J[1] - direction[..., 1] * Pi[..., 0] / J[0] > 0
         if rising.all():
             break
-    return np.concatenate([Pi, turning[..., None], speed * along, zero[..., None]], -1)
+    return np.concatenate([Pi, turning[..., None], speed * direction, zero[..., None]], -1)
 
 
 def _casimirs(trial: Trial) -> float:
@@ -111,7 +112,7 @@ def start(scheme) -> State:
     """The velocity that the ellipsoid (3, 2, 1) has in the chaotic sea of the figure, at P along (1, 1, 0) and Π₃ = 2; any vehicle can have it."""
     usual = underwater_vehicle()
     velocity = on_the_section(usual, np.pi / 4, 2.0) / np.asarray(usual.parameters["inertia"])
-    where = scheme.start(scheme.space.origin(), velocity=jnp.asarray(velocity))
+    where = scheme.start(evaluate(scheme.space.origin), velocity=np.asarray(velocity))
     assert isinstance(where, State)
     return where
 

@@ -29,6 +29,7 @@ from bismut.mechanics.bodies import (
     uniform_field,
     with_forces,
 )
+from bismut.mechanics.covectors import in_space
 from bismut.mechanics.heat import thermalize
 from bismut.mechanics.lie_poisson import LiePoisson
 from bismut.mechanics.mechanical import mechanical
@@ -37,55 +38,3 @@ from bismut.mechanics.start import Maxwell, Start, start_on, time_of
 from bismut.mechanics.state import Ledger, State, blank_ledger
 from bismut.mechanics.symmetry import Symmetry, left_rotation, left_rotations, right_rotation, symmetry, translation, translations
 from bismut.mechanics.system import System
-from bismut.mechanics.torques import in_space
-
-__all__ = [
-    "Body",
-    "Box",
-    "Claims",
-    "Inventory",
-    "Ledger",
-    "LiePoisson",
-    "Maxwell",
-    "Noise",
-    "Placed",
-    "Potential",
-    "Scheme",
-    "Start",
-    "State",
-    "Symmetry",
-    "System",
-    "blank_ledger",
-    "body",
-    "box_of",
-    "dipoles",
-    "gay_berne",
-    "gravity",
-    "harmonic_trap",
-    "in_space",
-    "inventory",
-    "left_rotation",
-    "left_rotations",
-    "mechanical",
-    "orientation_noise",
-    "pair_indices",
-    "pair_noise",
-    "pair_potential",
-    "points_of",
-    "principal_axes",
-    "right_rotation",
-    "rigid_bodies",
-    "soft_box",
-    "soft_spheres",
-    "springs",
-    "stack_bodies",
-    "start_on",
-    "symmetry",
-    "thermalize",
-    "time_of",
-    "translation",
-    "translation_noise",
-    "translations",
-    "uniform_field",
-    "with_forces",
-]

@@ -16,11 +16,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DegenerateError, DomainError
-from bismut.host import evaluate
 from bismut.mechanics import newton
+from bismut.mechanics.kkt import Sparsity, kkt_layout
 from bismut.mechanics.newton import Root
-from bismut.mechanics.saddle import Touches, saddle
-from bismut.mechanics.state import State
+from bismut.mechanics.state import State, over_batch
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import Point, Velocity
 from bismut.tracing import traced
 
@@ -28,13 +28,14 @@ if TYPE_CHECKING:
     from bismut.mechanics.system import System
 
 TOLERANCE = 1e-9  # how far off the surface a start may lie; a step brings it to round-off
+_PROBE_TIMES = 0.0, 0.7  # at which the sparsity of a moving constraint is determined
 
 
 def covector(system: System, q: Point, multipliers: Float[Array, " k"], t) -> Float[Array, " n"]:
     """Gᵀλ as one vector."""
     space = system.space
-    along = lambda e: system.constraint(space.nudge(q, e), t) @ multipliers
-    return space.flatten(jax.grad(along)(space.zero(system.dtype)))
+    weighted = lambda e: system.constraint(space.nudge(q, e), t) @ multipliers
+    return space.flatten(jax.grad(weighted)(space.zero(system.dtype)))
 
 
 def rate(system: System, q: Point, v: Velocity, t) -> Float[Array, " k"]:
@@ -56,16 +57,16 @@ def work(system: System, q: Point, multipliers: Float[Array, " k"], t) -> Float[
 
 
 def project(system: System, q: Point, p: Velocity, t) -> tuple[Velocity, Root]:
-    """The momentum without its part against the constraints, and how it was found."""
+    """The momentum projected onto the tangent space of the constraints, and the solve."""
     space, target, n = system.space, system.space.flatten(p), system.space.dim
 
     def residual(x):
         v = space.unflatten(x[:n])
-        kept = space.flatten(system.momentum(q, v, t)) - target - covector(system, q, x[n:], t)
-        return jnp.concatenate([kept, rate(system, q, v, t)])
+        gap = space.flatten(system.momentum(q, v, t)) - target - covector(system, q, x[n:], t)
+        return jnp.concatenate([gap, rate(system, q, v, t)])
 
     guess = jnp.zeros(n + system.constraints, system.dtype)
-    root = newton.solve(residual, guess, saddle(system.cells, system.touches), linear=system.quadratic)
+    root = newton.solve(residual, guess, kkt_layout(system.cells, system.constraint_sparsity), linear=system.quadratic)
     return space.unflatten(target + covector(system, q, root.x[n:], t)), root
 
 
@@ -79,7 +80,8 @@ def nearest_point(system: System, q: Point, t) -> tuple[Point, Root]:
         pull = space.flatten(system.momentum(q, v, t)) - at_rest - covector(system, q, x[n:], t)
         return jnp.concatenate([pull, system.constraint(space.move(q, v), t)])
 
-    root = newton.solve(residual, jnp.zeros(n + system.constraints, system.dtype), saddle(system.cells, system.touches), linear=False, floor=1e-15)
+    layout = kkt_layout(system.cells, system.constraint_sparsity)
+    root = newton.solve(residual, jnp.zeros(n + system.constraints, system.dtype), layout, linear=False, floor=1e-15)
     return space.move(q, space.unflatten(root.x[:n])), root
 
 
@@ -114,46 +116,45 @@ def check_start(system: System, state: State, batch: tuple[int, ...], t) -> None
     """Refuse states that are off the surface or leaving it, at the time of the start."""
     if traced(state, t, system.parameters, system.constraint(jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state.q), t)):
         return
-    here, leaving = (lambda q, p: system.constraint(q, t)), (lambda q, p: rate(system, q, system.velocity(q, p, t), t))
-    for _ in batch:
-        here, leaving = jax.vmap(here), jax.vmap(leaving)
     first = jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], state)
     check_independent(system, first.q, t)
     allowed = TOLERANCE if system.dtype == np.float64 else 1e-4
     size = 1 + max(float(np.abs(np.asarray(leaf)).max()) for leaf in jax.tree.leaves(state))
-    for name, function, words in (
-        ("g(q)", here, "The start lies off the constraints"),
-        ("G v", leaving, "The start velocity leads off the constraints"),
+    for name, function, message in (
+        ("g(q)", lambda q, p: system.constraint(q, t), "The start lies off the constraints"),
+        ("G v", lambda q, p: rate(system, q, system.velocity(q, p, t), t), "The start velocity leads off the constraints"),
     ):
-        values = np.abs(np.asarray(evaluate(function, state.q, state.p))).reshape(-1, system.constraints).max(0)
+        values = np.abs(np.asarray(evaluate(over_batch(function, batch), state.q, state.p))).reshape(-1, system.constraints).max(0)
         if not (values <= allowed * size).all():
             worst = int(np.argmax(np.where(np.isnan(values), np.inf, values)))
-            raise DomainError(f"{words}: |{name}| is {values[worst]:.3g} in row {worst}. scheme.start(..., project=True) brings it onto them.")
+            raise DomainError(f"{message}: |{name}| is {values[worst]:.3g} in row {worst}. scheme.start(..., project=True) brings it onto them.")
 
 
-def touches(system: System) -> Touches:
-    """Which components of a velocity each constraint feels: those that, replaced by NaN, make it NaN.
+def sparsity(system: System) -> Sparsity:
+    """Which components of a velocity each constraint depends on: those that, replaced by NaN, make it NaN.
 
-    Where parameters are traced, other numbers stand in for them; where the constraint closes over something traced, it may feel everything.
+    Where parameters are traced, other numbers stand in for them; where the constraint closes over something traced, it may depend on everything.
     """
     stand_in = jax.tree.map(lambda leaf: np.linspace(0.5, 1.5, leaf.size, dtype=leaf.dtype).reshape(leaf.shape), system.parameters)
     system = system.with_parameters(stand_in) if traced(system.parameters) else system
-    felt = _felt(system)
-    everything = tuple(range(system.space.dim))
-    return (everything,) * system.constraints if felt is None else tuple(tuple(map(int, np.flatnonzero(row))) for row in felt)
+    patterns = [_pattern(system.at(t)) for t in (_PROBE_TIMES if system.moving_constraint else _PROBE_TIMES[:1])]
+    known = [pattern for pattern in patterns if pattern is not None]
+    if len(known) < len(patterns):
+        return (tuple(range(system.space.dim)),) * system.constraints
+    return tuple(tuple(map(int, np.flatnonzero(row))) for row in np.any(known, axis=0))
 
 
-def _felt(system: System) -> np.ndarray | None:
-    """Whether a constraint (row) feels a component (column); None where that depends on something traced."""
+def _pattern(system: System) -> np.ndarray | None:
+    """Whether a constraint (row) depends on a component (column); None where that depends on something traced."""
     space = system.space
 
-    def both():
+    def nan_and_slope():
         somewhere = space.unflatten(jnp.asarray(0.3 * np.random.default_rng(0).normal(size=space.dim), system.dtype))
         q, place = space.move(space.origin(system.dtype), somewhere), jnp.arange(space.dim)
         poisoned = lambda c: system.constraint(space.nudge(q, space.unflatten(jnp.where(place == c, jnp.nan, 0.0))))
-        return jnp.isnan(jax.vmap(poisoned)(place)).T, jacobian(system, q, 0.0)
+        return jnp.isnan(jax.vmap(poisoned)(place)).T, jacobian(system, q, None)
 
-    missing, slope = evaluate(both)
+    missing, slope = evaluate(nan_and_slope)
     # A comparison with NaN can hide a branch, so a derivative that is not zero counts as well.
     return None if traced(missing, slope) else np.asarray(missing) | (np.asarray(slope) != 0)
 

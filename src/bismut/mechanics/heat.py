@@ -17,9 +17,9 @@ from jax.core import Tracer
 from jaxtyping import Array, Float
 
 from bismut.errors import BismutError, DomainError, ShapeError
-from bismut.mechanics.balance import Balance
-from bismut.mechanics.friction import Friction, own
-from bismut.mechanics.function import UserFunction, user_function
+from bismut.mechanics.fluctuation_dissipation import BracketDissipation
+from bismut.mechanics.friction import Friction, own_noise_friction
+from bismut.mechanics.function import UserFunction, required_function
 from bismut.mechanics.system import System
 from bismut.spaces import Point, Velocity
 
@@ -29,25 +29,31 @@ class Temperature(eqx.Module):
 
     value: Float[Array, ""] | None
     function: UserFunction | None = eqx.field(static=True)
+    dtype: np.dtype = eqx.field(static=True)
 
-    def __init__(self, given: Any, dtype):
-        if callable(given):
-            self.value, self.function = None, user_function("temperature", given, ())
+    def __init__(self, value: Any, dtype):
+        self.dtype = np.dtype(dtype)
+        if callable(value):
+            self.value, self.function = None, required_function("temperature", value, ())
             return
-        if not isinstance(given, Tracer):
-            if given is None or isinstance(given, str):
-                raise DomainError(f"temperature must be one number kT or a function of t, got {given!r}. Convert it: bm.units.molecular.kT('300 K').")
-            if np.shape(given) != ():
-                raise ShapeError(f"temperature must be one number kT or a function of t, got shape {np.shape(given)}.")
-            if not np.isfinite(given) or given < 0:
-                raise DomainError(f"temperature must be a finite kT ≥ 0, got {given}.")
-        self.value, self.function = jnp.asarray(given, dtype), None
+        if not isinstance(value, Tracer):
+            if value is None or isinstance(value, str):
+                raise DomainError(f"temperature must be one number kT or a function of t, got {value!r}. Convert it: bm.units.molecular.kT('300 K').")
+            if np.shape(value) != ():
+                raise ShapeError(f"temperature must be one number kT or a function of t, got shape {np.shape(value)}.")
+            if not np.isfinite(value) or value < 0:
+                raise DomainError(f"temperature must be a finite kT ≥ 0, got {value}.")
+        self.value, self.function = jnp.asarray(value, dtype), None
 
     def __call__(self, t, parameters) -> Float[Array, ""]:
         if self.function is None:
             assert self.value is not None
             return self.value
-        return jnp.asarray(self.function(t=t, parameters=parameters), jnp.result_type(t))
+        return jnp.asarray(self.function(t=t, parameters=parameters), self.dtype)
+
+    @property
+    def time_dependent(self) -> bool:
+        return self.function is not None and "t" in self.function.wants
 
     @property
     def zero(self) -> bool:
@@ -91,5 +97,5 @@ def thermalize(system: System, temperature: Any) -> System:
     if system.in_phase_space:
         if system.random_forces:
             raise BismutError("thermalize balances noise Hamiltonians and stochastic potentials, but a random force has no Hamiltonian to balance.")
-        return system.with_dissipation(Balance(kT))
-    return system.with_dissipation(Drag(own(system), kT))
+        return system.with_dissipation(BracketDissipation(kT))
+    return system.with_dissipation(Drag(own_noise_friction(system), kT))

@@ -18,21 +18,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import BismutError, ShapeError
-from bismut.mechanics.function import UserFunction, wanted
+from bismut.mechanics.function import Adapter, UserFunction, required_function
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
 from bismut.spaces import SE2, SE3, SO2, SO3, Dual, Group
 
 
 @dataclass(frozen=True)
-class OfReduced:
+class ReducedFunction(Adapter):
     """f(μ) or f(μ, a) as a function of the state (a, μ)."""
 
-    law: UserFunction
+    inner: UserFunction
     advected: bool
 
-    def __call__(self, q, p, t, parameters):
-        return self.law(p, q, t=t, parameters=parameters) if self.advected else self.law(p, t=t, parameters=parameters)
+    def __call__(self, q, p, t=None, parameters=None):
+        return self.inner(*((p, q) if self.advected else (p,)), t=t, parameters=parameters)
 
 
 def LiePoisson(
@@ -63,17 +63,14 @@ def LiePoisson(
     space = Dual(algebra, _shape(algebra, advected, act), act)
     moved = space.shape is not None
     arguments = ("mu", "a") if moved else ("mu",)
-
-    def turned(name: str, function: Callable | None) -> OfReduced | None:
-        return None if function is None else OfReduced(wanted(name, function, arguments), moved)
-
-    known: dict[str, Callable] = {name: turned(f"casimirs[{name!r}]", f) for name, f in (_known(space) | dict(casimirs or {})).items()}  # pyright: ignore
+    of_state = lambda name, function: ReducedFunction(required_function(name, function, arguments), moved)
+    known = _known_casimirs(space) | dict(casimirs or {})
     return System(
         space,
-        hamiltonian=turned("hamiltonian", hamiltonian),
-        noise_hamiltonian=turned("noise", noise),
+        hamiltonian=None if hamiltonian is None else of_state("hamiltonian", hamiltonian),
+        noise_hamiltonian=None if noise is None else of_state("noise", noise),
         symmetries=symmetries,
-        invariants=known,
+        invariants={name: of_state(f"casimirs[{name!r}]", function) for name, function in known.items()},
         parameters=parameters,
         precision=precision,
     )
@@ -94,9 +91,6 @@ def _shape(algebra: Group, advected: Any, act: Callable | None) -> tuple[int, ..
     return (size,) if advected == 1 else (int(advected), size)
 
 
-# Casimirs that are known.
-
-
 def _square(mu):
     return mu @ mu
 
@@ -111,7 +105,7 @@ def _products(mu, a):
     return (rows @ rows.T)[np.triu_indices(len(rows))]
 
 
-def _known(space: Dual) -> dict[str, Callable]:
+def _known_casimirs(space: Dual) -> dict[str, Callable]:
     group, rigid = space.group, isinstance(space.group, SE2 | SE3)
     if space.shape is None:
         if isinstance(group, SO3):

@@ -10,12 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 
 from bismut.errors import BismutError
-from bismut.mechanics import describing
-from bismut.mechanics.commuting import commuting
-from bismut.mechanics.start import Maxwell, make
-from bismut.mechanics.state import State
+from bismut.formatting import table
+from bismut.mechanics.hamiltonian import noises_commute
+from bismut.mechanics.start import Maxwell, make_start
+from bismut.mechanics.state import Ledger, State
 from bismut.mechanics.system import System
-from bismut.showing import table
 from bismut.spaces import Point, Space, Velocity
 
 
@@ -43,8 +42,8 @@ class Claims(NamedTuple):
         named = (("order", self.order), ("strong order", self.strong_order), ("weak order", self.weak_order))
         orders = [f"{name} {value:g}" for name, value in named if value is not None]
         kinds = {"symplectic": self.symplectic, "keeps momentum maps": self.momentum_maps, "its own adjoint": self.self_adjoint}
-        kept = [words for words, flag in (kinds | {"keeps Casimirs": self.casimirs}).items() if flag]
-        return ", ".join([*orders, *kept]) or "nothing"
+        properties = [name for name, flag in (kinds | {"keeps Casimirs": self.casimirs}).items() if flag]
+        return ", ".join([*orders, *properties]) or "nothing"
 
 
 class Scheme(eqx.Module):
@@ -77,10 +76,15 @@ class Scheme(eqx.Module):
         return self.system.forced
 
     @property
-    def promised(self) -> Claims:
+    def time_dependent(self) -> bool:
+        """Whether anything that moves a state can change with t."""
+        return self.system.time_dependent
+
+    @property
+    def effective_claims(self) -> Claims:
         """The claims, as far as this system lets them hold: without Lévy areas, noises that do not commute allow strong order ½ and no more."""
         strong = self.claims.strong_order
-        return self.claims if strong is None or strong <= 0.5 or commuting(self.system) else self.claims._replace(strong_order=0.5)
+        return self.claims if strong is None or strong <= 0.5 or noises_commute(self.system) else self.claims._replace(strong_order=0.5)
 
     @property
     def casimirs(self) -> dict[str, Callable[[State], Any]]:
@@ -88,18 +92,19 @@ class Scheme(eqx.Module):
         return {}
 
     @property
-    def clipped(self) -> int:
+    def path_channels(self) -> int:
         """How many of them, counted from the first, a bounded path bounds: those that an implicit step sees."""
         return self.channels
 
     @property
-    def marcus(self) -> bool:
+    def supports_jumps(self) -> bool:
         """Whether a finite increment moves a state along the flow of its noise for unit time: so it is where kicks see q alone."""
         return not self.system.kick_sees_velocity
 
     @property
-    def longest(self) -> int | None:
-        """Operations of a step beyond which writing it out does not pay: products of large matrices, after reduction by symmetry."""
+    def max_native_ops(self) -> int | None:
+        """Operations of a step beyond which writing it out does not pay: products of large matrices, after reduction by symmetry. On su(16) it takes
+        minutes to compile."""
         return 40_000 if self.system.reduced else None
 
     @property
@@ -107,13 +112,26 @@ class Scheme(eqx.Module):
         """Whether its steps enter heat, work and error in the ledger of a start made with ledger=True."""
         return False
 
+    @property
+    def changes_box(self) -> bool:
+        """Whether the sides of the periodic box are part of the state."""
+        return False
+
     def remarks(self, step: float) -> tuple[str, ...]:
         """What a reader of results at this step should know, one sentence each, for the header of a run."""
         del step
         return ()
 
+    @property
+    def failure_advice(self) -> str:
+        """What to do about trajectories that failed, where the scheme knows better than that a smaller step usually helps."""
+        return ""
+
     def check_step(self, step: float) -> None:
         """Warn where a step is known to distort the motion."""
+
+    def check_burn_in(self, steps: int, start: State | Maxwell) -> None:
+        """Warn where a run looks before the scheme is what it will be."""
 
     @property
     def pathwise(self) -> bool:
@@ -131,9 +149,9 @@ class Scheme(eqx.Module):
         return f"{self.title} of {self.system!r}"
 
     def _repr_html_(self) -> str:
-        rows = [("claims", str(self.promised)), ("Wiener processes", str(self.channels))]
+        rows = [("claims", str(self.effective_claims)), ("Wiener processes", str(self.channels))]
         named = {name for name, _ in rows}
-        return table(f"{self.title} on {self.space}", [*rows, *(row for row in describing.rows(self.system) if row[0] not in named)])
+        return table(f"{self.title} on {self.space}", [*rows, *(row for row in self.system.describe() if row[0] not in named)])
 
     def start(
         self,
@@ -156,11 +174,22 @@ class Scheme(eqx.Module):
         if ledger:
             self.check_ledger()
         motion = {"velocity": velocity, "momentum": momentum, "temperature": temperature}
-        return make(self.space, self.system, q, motion, t=t, project=project, ledger=ledger)
+        return make_start(self.space, self.system, q, motion, t=t, project=project, ledger=ledger)
+
+    def own_ledger(self) -> Ledger | None:
+        """The ledger that every state of the scheme has, whether or not heat and work are wanted; None if it has none."""
+        return None
 
     def check_ledger(self) -> None:
-        """Refuse a ledger that nobody would write in."""
+        """Refuse a ledger in which nothing would be entered."""
         if self.keeps_ledger:
             return
         why = "its steps make no entries" if self.system.moves else "no energy is known without a Lagrangian: give Discrete(..., system=system) one"
         raise BismutError(f"{self.title} keeps no ledger of heat and work, because {why}. Make the start without ledger=True.")
+
+
+def required_time(scheme: Scheme, t: Any) -> Any:
+    """The time that was given; it may be omitted where nothing depends on it."""
+    if t is None and scheme.time_dependent:
+        raise BismutError(f"{scheme.title} depends on t, but no time was given. Give the time of the step, or t0 of a path.")
+    return 0.0 if t is None else t

@@ -1,9 +1,9 @@
-"""Where motion begins: a start is data, and every scheme makes its own states of it.
+"""Start states: a start is data, from which every scheme computes its own states.
 
     (q, v)  ↦  p = ∂L/∂v(q, v, t)            (q, p)  ↦  p            (q, kT)  ↦  p = ∂L/∂v(q, 0, t) + √(kT M) z
 
-each at the time t of the start and, under constraints, projected onto them if that was asked for. A start holds what it was made from (velocity or
-temperature, time, projection), so a value of a sweep, a run that begins at another time and a run that keeps a ledger make it again by `start_on`.
+each at the time t of the start and, under constraints, projected onto them if that was asked for. A start holds its own arguments (velocity or
+temperature, time, projection), so a value of a sweep, a run that begins at another time and a run with a ledger compute it anew by `start_on`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
-from bismut.host import evaluate
+from bismut.formatting import brief
 from bismut.mechanics import constraint as holonomic
-from bismut.mechanics import small
-from bismut.mechanics.state import Ledger, State, blank_ledger
+from bismut.mechanics import small_linalg
+from bismut.mechanics.state import Ledger, State, blank_ledger, over_batch
+from bismut.mechanics.subsystems import map_subsystems
 from bismut.mechanics.system import System
 from bismut.noise import Index, Path, Stream
 from bismut.precision import cast
-from bismut.showing import brief
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import Point, Space, Velocity, add, scale
 from bismut.tracing import traced
 
@@ -36,31 +37,34 @@ MOTIONS = ("velocity", "momentum", "temperature")  # of which a start has one
 
 
 class Start(State):
-    """A state of a system with parameters or a clock, and what it was made from. `start.state` is the state alone, as steps return it.
+    """A state of a system with parameters or a clock, and the arguments it follows from. `start.state` is the state alone, as steps return it.
 
-    velocity  that p was made from; None if p itself was given
-    made      the p that came of it: where p is another one now, it counts as given, also under jit, vmap and grad
-    t         the time of the start; None for that of the run
-    project   whether it was moved onto the constraints
+    velocity   of which p is the momentum; None if p itself was given
+    implied_p  the momentum of that velocity: where p differs from it now, p counts as given, also under jit, vmap and grad
+    t          the time of the start; None for that of the run
+    project    whether it was moved onto the constraints
     """
 
     velocity: Any = None
-    made: Any = None
+    implied_p: Any = None
     t: float | None = eqx.field(static=True, default=None)
     project: bool = eqx.field(static=True, default=False)
 
     @property
     def motion(self) -> dict[str, Any]:
-        """How it moves, as `scheme.start` takes it. A velocity under a transformation, where nobody can say yet whether p was changed."""
-        if self.velocity is None or not (self.undecided or _same(self.p, self.made)):
+        """The argument of `scheme.start`; the velocity under a transformation, where it is not known yet whether p was changed."""
+        if self.velocity is None:
             return {"momentum": self.p}
-        return {"velocity": self.velocity}
+        same = all(x is y or np.array_equal(x, y) for x, y in self._momenta()) if not self.undecided else True
+        return {"velocity": self.velocity} if same else {"momentum": self.p}
 
     @property
     def undecided(self) -> bool:
-        """Whether only the numbers can tell if p is the one that came of the velocity, and they are not known: JAX traces them apart."""
-        pairs = zip(jax.tree.leaves(self.p), jax.tree.leaves(self.made), strict=True)
-        return self.velocity is not None and any(x is not y and traced(x, y) for x, y in pairs)
+        """Whether only the numbers can tell if p is the momentum of the velocity, and they are not known: JAX traces them separately."""
+        return self.velocity is not None and any(x is not y and traced(x, y) for x, y in self._momenta())
+
+    def _momenta(self) -> list[tuple[Any, Any]]:
+        return list(zip(jax.tree.leaves(self.p), jax.tree.leaves(self.implied_p), strict=True))
 
     def __repr__(self) -> str:
         return repr(self.state)
@@ -69,7 +73,8 @@ class Start(State):
 class Maxwell(eqx.Module):
     """Starts at points q with momenta from exp(−H/kT), one draw per trajectory: p = ∂L/∂v(q, 0, t) + √(kT M) z.
 
-    t is the time of the start; None for that of the run. `project` says whether the points were moved onto the constraints.
+    t is the time of the start; None for that of the run. `project` says whether the points were moved onto the constraints. `blank` is the ledger to
+    begin with, where the scheme keeps one of its own kind.
     """
 
     system: System
@@ -78,6 +83,7 @@ class Maxwell(eqx.Module):
     ledger: bool = eqx.field(static=True)
     t: Any = None
     project: bool = eqx.field(static=True, default=False)
+    blank: Ledger | None = None
 
     def __init__(self, system: System, q: Point, temperature, ledger: bool = False, t: Any = None, project: bool = False):
         if isinstance(temperature, str):
@@ -88,10 +94,11 @@ class Maxwell(eqx.Module):
             raise BismutError("Maxwell momenta need a kinetic energy that is quadratic in the velocity. Give momentum= instead.")
         if system.moving_constraint:
             raise BismutError("Maxwell momenta belong to a surface at rest, but the constraint moves. Give momentum= or velocity= with project=True.")
-        self.system, self.q, self.ledger, self.t, self.project = system, q, ledger, t, project
+        self.system, self.q, self.ledger, self.t, self.project, self.blank = system, q, ledger, t, project, None
         if system.constraints:
-            now = 0.0 if t is None else t
-            holonomic.check_start(system, *_at_rest(system, q, now), now)
+            batch, now = system.space.check(q, "start.q"), 0.0 if t is None else t
+            rest = over_batch(lambda q: system.momentum(q, system.space.zero(system.dtype), now), batch)
+            holonomic.check_start(system, State(q, evaluate(rest, q)), batch, now)
         self.temperature = jnp.asarray(temperature, system.dtype)
 
     def __repr__(self) -> str:
@@ -99,7 +106,7 @@ class Maxwell(eqx.Module):
 
     @property
     def motion(self) -> dict[str, Any]:
-        """How it moves, as `scheme.start` takes it."""
+        """The argument of `scheme.start`."""
         return {"temperature": self.temperature}
 
     @property
@@ -115,17 +122,18 @@ class Maxwell(eqx.Module):
         p = add(system.momentum(q, system.space.zero(system.dtype), t), spread)
         # The projection of a Maxwell momentum is one for the motion on the surface.
         p = holonomic.project(system, q, p, t)[0] if system.constraints else p
-        return State(q, p, self.books)
+        return State(q, p, self.blank_ledger)
 
     @property
-    def books(self) -> Ledger | None:
-        return blank_ledger(self.system.dtype) if self.ledger else None
+    def blank_ledger(self) -> Ledger | None:
+        return self.blank if self.blank is not None else blank_ledger(self.system.dtype) if self.ledger else None
 
 
-def make(
+def make_start(
     space: Space, system: System, q: Point, motion: dict[str, Any], *, t: Any = None, project: bool = False, ledger: bool = False
 ) -> State | Maxwell:
-    """The start at a point with one of the motions; `scheme.start` describes the arguments. It is made for t = 0 where no time is named."""
+    """The start at a point with one of the motions; `scheme.start` describes the arguments. Without a time it is computed for t = 0, and anew by
+    `start_on` for that of a run."""
     chosen = [name for name in MOTIONS if motion.get(name) is not None]
     if len(chosen) != 1:
         raise BismutError(f"start needs one of velocity=, momentum=, temperature=, got {' and '.join(chosen) or 'none'}.")
@@ -145,78 +153,70 @@ def make(
     full = batch or batched
     q, vector = _spread(q, full, batch), _spread(vector, full, batched)
     p = vector if kind == "momentum" else _legendre(system, q, vector, full, now)
-    state = _along_constraints(system, State(q, p, blank_ledger(dtype, full) if ledger else None), full, project, now)
+    if system.constraints and project:
+        p = evaluate(over_batch(lambda q, p: holonomic.project(system, q, p, now)[0], full), q, p)
+    state = State(q, p, blank_ledger(dtype, full) if ledger else None)
+    if system.constraints:
+        holonomic.check_start(system, state, full, now)
     varies = bool(jax.tree.leaves(system.parameters)) or system.time_dependent
     if not varies or traced(t) or (kind == "momentum" and not (project and system.constraints)):
-        return state  # whoever makes it again, it is the same
-    velocity = {"velocity": vector, "made": state.p} if kind == "velocity" else {}
+        return state  # the same for every scheme, time and value of a sweep
+    velocity = {"velocity": vector, "implied_p": state.p} if kind == "velocity" else {}
     return Start(state.q, state.p, state.ledger, t=None if t is None else float(t), project=project, **velocity)
 
 
 def start_on(scheme: Scheme, start: State | Maxwell, t: Any, ledger: bool | None = None) -> State | Maxwell:
-    """The start as a scheme makes it: a velocity or a temperature stays what it is and momenta follow, a momentum stays.
+    """The start of a scheme: a velocity or a temperature stays what it is and momenta follow, a momentum stays.
 
     t       the time of the run, for a start that names none
-    ledger  whether it keeps one; by default as before
+    ledger  whether it has one; by default as before
     """
-    before = start.ledger if isinstance(start.ledger, Ledger) else None
-    keeps = bool(start.ledger) if isinstance(start, Maxwell) else before is not None
-    keeps = keeps if ledger is None else ledger
+    entries = start.ledger if isinstance(start.ledger, Ledger) else None
+    with_ledger = bool(start.ledger) if ledger is None else ledger
     if isinstance(start, Start | Maxwell):
-        again = partial(scheme.start, start.q, t=t if start.t is None else start.t, project=start.project, ledger=keeps)
-        made = again(**start.motion)
+        restart = partial(scheme.start, start.q, t=t if start.t is None else start.t, project=start.project, ledger=with_ledger)
+        new = restart(**start.motion)
         if isinstance(start, Start) and start.undecided:
-            made = _decided(start, made, again(momentum=start.p))
+            new = _select(start, new, restart(momentum=start.p))
     else:
         batch = scheme.space.check_velocity(start.p, "start.p")
-        made = State(start.q, start.p, blank_ledger(scheme.system.dtype, batch) if keeps else None)
+        new = State(start.q, start.p, blank_ledger(scheme.system.dtype, batch) if with_ledger else None)
         if scheme.system.constraints:
-            holonomic.check_start(scheme.system, made, batch, t)
-    return replace(made, ledger=before) if keeps and before is not None else made  # what was entered before stays
+            holonomic.check_start(scheme.system, new, batch, t)
+    return replace(new, ledger=entries) if with_ledger and entries is not None else new  # earlier entries stay
 
 
 def time_of(start: State | Maxwell) -> Any:
-    """The time for which a start was made, where no run says when it begins."""
+    """The time for which a start was computed, where no run says when it begins."""
     t = start.t if isinstance(start, Start | Maxwell) else None
     return 0.0 if t is None else t
 
 
 def mass_root(system: System, q: Point, z: Velocity, t: Any) -> Velocity:
-    """C z with C Cᵀ = M(q, t), so that C z is a Maxwell momentum at kT = 1 for standard normal z; piece by piece where the masses fall apart."""
-    if system.falls_apart:
-        return system.apart(lambda piece, q, z: (mass_root(piece, q, z, t),), q, z)[0]
-    parts, start, flat = [], 0, system.space.flatten(z)
-    for matrix, (count, size) in zip(system.mass_cells(q, t), system.cells.runs, strict=True):
-        part = flat[start : start + count * size].reshape(count, size)
-        parts.append(jnp.ravel(jnp.einsum("cij,cj->ci", jax.vmap(small.cholesky)(matrix), part)))
-        start += count * size
+    """C z with the Cholesky factor C Cᵀ = M(q, t), so that C z is a Maxwell momentum at kT = 1 for standard normal z; for each subsystem by itself
+    where the masses decouple."""
+    if system.decouples:
+        return map_subsystems(system, lambda one, q, z: (mass_root(one, q, z, t),), q, z)[0]
+    cells = zip(system.mass_cells(q, t), system.cells.split(system.space.flatten(z)), strict=True)
+    parts = [jnp.ravel(jnp.einsum("cij,cj->ci", jax.vmap(small_linalg.cholesky)(matrix), part)) for matrix, part in cells]
     return system.space.unflatten(jnp.concatenate(parts))
 
 
-def _same(a: Any, b: Any) -> bool:
-    """Whether two trees hold the same numbers."""
-    pairs = zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True)
-    return all(x is y or np.array_equal(x, y) for x, y in pairs)
+def _select(start: Start, of_velocity: Any, of_momentum: Any) -> State:
+    """The state of the velocity, or that of the momentum if p was changed: selected in the program, where the numbers are known.
 
-
-def _decided(start: Start, moving: Any, given: Any) -> State:
-    """The state of the velocity, or that of the momentum if p was changed: chosen where the numbers are known, in the program.
-
-    p − made is zero in the first one, and there for its derivative: the end of a run follows a change of p as well as one of the velocity.
+    p − implied_p is zero in the first one, and there for its derivative: the end of a run follows a change of p as well as one of the velocity.
     """
-    same = jnp.all(jnp.array([jnp.all(x == y) for x, y in zip(jax.tree.leaves(start.p), jax.tree.leaves(start.made), strict=True)]))
+    same = jnp.all(jnp.array([jnp.all(x == y) for x, y in start._momenta()]))
 
-    def choose(along, momentum, p, made):
-        return jnp.where(same, along + jnp.asarray(p - made, along.dtype), momentum)
+    def choose(first, second, p, implied):
+        return jnp.where(same, first + jnp.asarray(p - implied, first.dtype), second)
 
-    return State(moving.q, jax.tree.map(choose, moving.p, given.p, start.p, start.made), moving.ledger)
+    return State(of_velocity.q, jax.tree.map(choose, of_velocity.p, of_momentum.p, start.p, start.implied_p), of_velocity.ledger)
 
 
 def _legendre(system: System, q: Point, v: Velocity, batch: tuple[int, ...], t: Any) -> Velocity:
-    momentum = lambda q, v: system.momentum(q, v, t)
-    for _ in batch:
-        momentum = jax.vmap(momentum)
-    p = cast(evaluate(momentum, q, v), system.dtype)
+    p = cast(evaluate(over_batch(lambda q, v: system.momentum(q, v, t), batch), q, v), system.dtype)
     if not traced(p) and not all(np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves(p)):
         raise DegenerateError("∂L/∂v is not finite at the start: the velocity lies outside the domain of the Lagrangian.")
     return p
@@ -227,41 +227,18 @@ def _onto_constraints(system: System, q: Point, batch: tuple[int, ...], wanted: 
         return q
     holonomic.check_independent(system, jax.tree.map(lambda leaf: leaf[(0,) * len(batch)], q), t)
 
-    def find(q):
+    def nearest(q):
         point, root = holonomic.nearest_point(system, q, t)
         return jax.tree.map(lambda leaf: jnp.where(root.converged, leaf, jnp.nan), point), root.converged
 
-    for _ in batch:
-        find = jax.vmap(find)
-    point, converged = evaluate(find, q)
+    point, converged = evaluate(over_batch(nearest, batch), q)
     if not traced(converged) and not np.asarray(converged).all():
         raise DomainError("No point with g = 0 was found near start.q. Give one that is closer to the constraints.")
     return point
 
 
-def _along_constraints(system: System, state: State, batch: tuple[int, ...], wanted: bool, t: Any) -> State:
-    if not system.constraints:
-        return state
-    if wanted:
-        along = lambda q, p: holonomic.project(system, q, p, t)[0]
-        for _ in batch:
-            along = jax.vmap(along)
-        state = State(state.q, evaluate(along, state.q, state.p), state.ledger)
-    holonomic.check_start(system, state, batch, t)
-    return state
-
-
-def _at_rest(system: System, q: Point, t: Any) -> tuple[State, tuple[int, ...]]:
-    """Points with the momentum of rest, and their batch axes."""
-    batch = system.space.check(q, "start.q")
-    rest = lambda q: system.momentum(q, system.space.zero(system.dtype), t)
-    for _ in batch:
-        rest = jax.vmap(rest)
-    return State(q, evaluate(rest, q)), batch
-
-
 def _arranged(value, like):
-    """Lists and arrays as the space holds them: one array, or a tuple of as many as it has."""
+    """Lists and arrays in the structure of the space: one array, or a tuple of as many as it has."""
     if not isinstance(like, tuple):
         return np.asarray(value, float) if isinstance(value, list | tuple) else value
     if isinstance(value, list | tuple) and len(value) == len(like):

@@ -1,12 +1,14 @@
 """The canonical pair (q, p). On a group p is the left-trivialised momentum, a covector of the body frame.
 
-Symplecticity, phase volume, temperature and Gibbs are statements about this pair and about no other. A run that keeps books carries them beside
-the pair, so that every observable can read them.
+Symplecticity, phase volume, temperature and Gibbs are statements about this pair and about no other. A run with a ledger carries it
+beside the pair, so that every observable can read it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -21,8 +23,31 @@ class Ledger(eqx.Module):
     steps: Float[Array, "..."]
 
 
+class BoxLedger(Ledger):
+    """A ledger, and the box of a trajectory at constant pressure (`flows.isobaric`).
+
+    lengths  its sides now
+    size     the standard deviation of moves of ln(side)
+    wait     steps until the next move
+    learned  moves by which `size` was adapted
+    tried    moves since; taken: how many of them were accepted
+    """
+
+    lengths: Float[Array, "... d"]
+    size: Float[Array, "..."]
+    wait: Float[Array, "..."]
+    learned: Float[Array, "..."]
+    tried: Float[Array, "..."]
+    taken: Float[Array, "..."]
+
+    @property
+    def plain(self) -> Ledger:
+        """The ledger alone."""
+        return Ledger(self.heat, self.work, self.error, self.accepted, self.steps)
+
+
 def blank_ledger(dtype, batch: tuple[int, ...] = ()) -> Ledger:
-    """A ledger with nothing in it, or a batch of them."""
+    """A ledger without entries, or a batch of them."""
     return Ledger(*(jnp.zeros(batch, dtype) for _ in range(5)))
 
 
@@ -39,6 +64,18 @@ class State(eqx.Module):
     ledger: Ledger | None = None
 
     @property
+    def box(self) -> Any:
+        """The sides of the box now, of a trajectory at constant pressure; None in a box that stays."""
+        return self.ledger.lengths if isinstance(self.ledger, BoxLedger) else None
+
+    @property
     def state(self) -> "State":
-        """The state alone, as steps return it; of a start, without what it was made from."""
+        """The state alone, as steps return it; of a start, without its arguments."""
         return State(self.q, self.p, self.ledger)
+
+
+def over_batch(function: Callable, batch: tuple[int, ...]) -> Callable:
+    """A function of one state, or of its parts, for all states of a batch."""
+    for _ in batch:
+        function = jax.vmap(function)
+    return function

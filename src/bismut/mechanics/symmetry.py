@@ -23,11 +23,11 @@ class Symmetry:
     """One or several infinitesimal actions (space, q) ↦ velocity, and whether the momentum map is one number or a vector of them."""
 
     generators: tuple[Callable[[Space, Point], Velocity], ...]
-    words: str
+    description: str
     single: bool = True
 
     def __repr__(self) -> str:
-        return f"Symmetry({self.words})"
+        return f"Symmetry({self.description})"
 
     def momentum(self, space: Space, q: Point, p: Velocity) -> Float[Array, "..."]:
         """J(q, p): a number for one generator, an array for several."""
@@ -36,7 +36,7 @@ class Symmetry:
 
 
 @dataclass(frozen=True)
-class _Own:
+class _UserAction:
     """An action that does not ask for the space."""
 
     generator: Callable[[Point], Velocity]
@@ -50,15 +50,15 @@ class _Verb:
     """An action that every space knows by its name."""
 
     verb: str
-    along: Axis
+    axis: Axis
 
     def __call__(self, space: Space, q: Point) -> Velocity:
-        return getattr(space, self.verb)(q, self.along)
+        return getattr(space, self.verb)(q, self.axis)
 
 
 def symmetry(generator: Callable[[Point], Velocity], words: str = "own action") -> Symmetry:
     """Your own infinitesimal action: `generator` takes q to the velocity ξ_Q(q); `words` describe it."""
-    return Symmetry((_Own(generator),), words)
+    return Symmetry((_UserAction(generator),), words)
 
 
 def translation(direction: Axis) -> Symmetry:

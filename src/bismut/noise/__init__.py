@@ -1,7 +1,7 @@
-"""What drives: paths as pure functions of (seed, trajectory, step, channel)."""
+"""Driving noise: paths as pure functions of (seed, trajectory, step, channel)."""
 
 from bismut.noise.fractional import FractionalBrownian
-from bismut.noise.index import Index, Stream, advance, counter, words
+from bismut.noise.generator import Index, Stream, advance, counter, numpy_counter
 from bismut.noise.jumps import Jumps
 from bismut.noise.ornstein_uhlenbeck import OrnsteinUhlenbeck
 from bismut.noise.path import Path
@@ -20,6 +20,6 @@ __all__ = [
     "Wiener",
     "advance",
     "counter",
+    "numpy_counter",
     "pick",
-    "words",
 ]

@@ -14,15 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bismut.body_loops import each
 from bismut.errors import DomainError
 from bismut.noise.path import Path
 from bismut.noise.wiener import Wiener
-from bismut.repetition import each
+from bismut.programs.codegen.elementary.numbers import elementary
+from bismut.registry import PATHS
 from bismut.tracing import traced
 
 _MOST = 4096  # steps: a draw takes 2N² multiplications
 
 
+@PATHS.register
 class FractionalBrownian(Path):
     """Noise with long memory: fractional Brownian motion.
 
@@ -42,13 +45,14 @@ class FractionalBrownian(Path):
             raise DomainError(f"steps must be a whole number from 2 to {_MOST}, got {steps!r}.")
         self.noise, self.hurst = Wiener(seed), float(hurst)
         lag = np.minimum(np.arange(2 * steps), 2 * steps - np.arange(2 * steps)).astype(float)
-        covariance = 0.5 * ((lag + 1) ** (2 * hurst) - 2 * lag ** (2 * hurst) + np.abs(lag - 1) ** (2 * hurst))
-        powers = np.maximum(np.fft.fft(covariance).real, 0.0)  # positive for H > ½, but for round-off
-        self.root = jnp.asarray(np.fft.ifft(np.sqrt(powers)).real)
+        power = lambda x: elementary("pow", x, 2 * hurst)
+        covariance = 0.5 * (power(lag + 1) - 2 * power(lag) + power(np.abs(lag - 1)))
+        powers = np.maximum(_cosine_sum(covariance), 0.0)  # positive for H > ½, but for round-off
+        self.root = jnp.asarray(_cosine_sum(np.sqrt(powers)) / (2 * steps))
 
     def __repr__(self) -> str:
-        known = "..." if traced(self.noise) else f"{self.noise.seed_number}, hurst={self.hurst:g}, steps={self.grid}"
-        return f"FractionalBrownian({known})"
+        text = "..." if traced(self.noise) else f"{self.noise.seed_number}, hurst={self.hurst:g}, steps={self.grid}"
+        return f"FractionalBrownian({text})"
 
     @property
     def grid(self) -> int:
@@ -68,7 +72,7 @@ class FractionalBrownian(Path):
         return self.grid
 
     def draw(self, trajectory, step, channels, h, dtype=float, clipped=None):
-        """The whole path, C ζ row by row."""
+        """All steps of the path, C ζ row by row."""
         if clipped not in (None, channels):
             steps = jnp.arange(self.grid, dtype=jnp.uint32)
             return jax.vmap(lambda k: self.increment(trajectory, (k, jnp.zeros_like(k)), channels, h, dtype, clipped=clipped))(steps)
@@ -92,6 +96,16 @@ class FractionalBrownian(Path):
         return jnp.concatenate([self.root, self.root]).astype(dtype)
 
     def _row(self, twice, k) -> Float[Array, " twice"]:
-        """Row k of C is the root turned by k: C_kj = c_{|k−j|}, and c is even. (The matrix itself would have 2N² entries, 268 MB at N = 4096.)"""
+        """Row k of C is the root rotated by k: C_kj = c_{|k−j|}, and c is even. (The matrix itself would have 2N² entries, 268 MB at N = 4096.)"""
         begin = np.uint32(2 * self.grid) - k % np.uint32(2 * self.grid)
         return jax.lax.dynamic_slice(twice, (begin.astype(jnp.int32),), (2 * self.grid,))
+
+
+def _cosine_sum(even: np.ndarray) -> np.ndarray:
+    """Σ_j a_j cos(2π jk/n), the Fourier transform of an even sequence, term by term: a fast one would round as the processor likes."""
+    n, k = len(even), np.arange(len(even) // 2 + 1)
+    cosines = elementary("cos", 2 * np.pi / n * np.arange(n))
+    total = np.zeros(len(k))
+    for j in range(len(k)):
+        total += (even[j] if j in (0, n // 2) else 2 * even[j]) * cosines[j * k % n]
+    return np.concatenate([total, total[-2:0:-1]])

@@ -3,7 +3,7 @@
     X_i(t) = Σ_{jumps up to t} J,       jumps at `rate` λ per unit time in each channel, sizes J normal about `size` with standard deviation `spread`
 
 In the sense of Marcus a jump J of a noise γ takes the state along the flow of Jγ for a unit of time. A potential γ(q) leaves q where it is and
-takes p to p + J dγ(q), which is the kick of every action; so steps stay symplectic, and momentum maps are kept, whatever the jumps. Several jumps
+takes p to p + J dγ(q), which is the kick of every action; so steps stay symplectic and conserve momentum maps, whatever the jumps. Several jumps
 in one step of one channel add up: n of them, with n by inversion of the Poisson law, are normal about n·size with variance n·spread².
 """
 
@@ -15,15 +15,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DomainError
-from bismut.noise.index import Stream
+from bismut.noise.generator import Stream, threefry
 from bismut.noise.path import Path
-from bismut.noise.threefry import threefry
 from bismut.noise.wiener import Wiener
+from bismut.registry import PATHS
 from bismut.tracing import traced
 
-_MOST_EXPECTED, _MOST = 2.0, 32  # jumps a step and channel: more than 32 where 2 are expected have a chance of 1e−28
+_MOST_EXPECTED, _MOST = 2.0, 32  # jumps a step and channel: more than 32 where 2 are expected have probability 1e−28
 
 
+@PATHS.register
 class Jumps(Path):
     """Kicks at random times: compound-Poisson, in the sense of Marcus.
 

@@ -2,7 +2,7 @@
 
     dX = η dt,      ⟨η(t) η(s)⟩ = e^{−|t−s|/τ} / 2τ,           Var ΔX = h − τ(1 − e^{−h/τ}),      X → W  as  τ → 0
 
-Exact in law at any h/τ. η is stationary and Markov, so its values on the grid are found by bisection: a value half way between known ones a and b, at
+Exact in law at any h/τ. η is stationary and Markov, so its values on the grid follow by bisection: a value half way between known ones a and b, at
 correlation ρ from each, is normal about ρ(a + b)/(1 + ρ²). Twenty bisections lead from values so far apart that they are independent (e^{−2²⁰h/τ}
 below round-off) to both ends of any step, without knowing the steps before it. Given its ends,
 
@@ -19,15 +19,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DomainError
-from bismut.noise.index import Stream, advance
+from bismut.noise.generator import Stream, advance
 from bismut.noise.path import Path
 from bismut.noise.wiener import Wiener
+from bismut.registry import PATHS
 from bismut.tracing import traced
 
 _DEPTH = 20  # bisections
-_APART = 37.0  # correlation times after which nothing is left: e^{−37} is half of the round-off of 1
+_DECORRELATED = 37.0  # correlation times: e^{−37} is half of the round-off of 1
 
 
+@PATHS.register
 class OrnsteinUhlenbeck(Path):
     """Noise with memory: X with dX = η dt, η an Ornstein–Uhlenbeck process of correlation time τ that integrates to unit intensity.
 
@@ -55,11 +57,11 @@ class OrnsteinUhlenbeck(Path):
         return self.noise
 
     def check(self, *, channels, h, steps, trajectories):
-        if not traced((self.correlation_time, h)) and 2**_DEPTH * h < _APART * float(self.correlation_time):
-            most = 2**_DEPTH / _APART
+        if not traced((self.correlation_time, h)) and 2**_DEPTH * h < _DECORRELATED * float(self.correlation_time):
+            most = 2**_DEPTH / _DECORRELATED
             raise DomainError(
-                f"correlation_time = {float(self.correlation_time):g} is {float(self.correlation_time) / h:.3g} steps, but at most {most:.3g} can be "
-                "remembered. Noise this slow acts as a force: give it as a function of t."
+                f"correlation_time = {float(self.correlation_time):g} is {float(self.correlation_time) / h:.3g} steps, but at most {most:.3g} are "
+                "possible. Noise this slow acts as a force: give it as a function of t."
             )
 
     def change(self, trajectory, step, channel, h):

@@ -1,8 +1,8 @@
-"""What may drive a run.
+"""Paths that may drive a run.
 
     ΔX_i(k) = X_i(t_{k+1}) − X_i(t_k),       a function of (trajectory, step k, channel i) and of the step size h, and of nothing else
 
-Wherever a Wiener path is taken, any path is. One of your own is a subclass with one method, `change`, for a single trajectory and a single channel;
+Any path can be given where a Wiener path can. One of your own is a subclass with one method, `change`, for a single trajectory and a single channel;
 it is traced by JAX, so it is written with `jax.numpy`, and what it needs beside its arguments are fields, arrays of which may be traced too. Steps
 and trajectories are 64-bit counters, as pairs (low, high) of 32-bit words.
 
@@ -21,10 +21,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, UInt32
 
+from bismut.body_loops import each
 from bismut.errors import DomainError
-from bismut.host import at_once
-from bismut.noise.index import Index, Stream, counter, number, plus, whole_number
-from bismut.repetition import each
+from bismut.noise.generator import Index, Stream, counter, number, plus
+from bismut.programs.evaluation import numpy_eager
 
 if TYPE_CHECKING:
     from bismut.noise.wiener import Wiener
@@ -46,21 +46,28 @@ class Path(eqx.Module):
         """Reject a run that this path cannot drive, by its numbers of channels, steps and trajectories, the last two counted from 0."""
         del channels, h, steps, trajectories
 
-    # What runs use; a path with a cheaper way than channel by channel has its own.
+    # What runs call; a path with a cheaper way than channel by channel overrides it.
 
-    @at_once
+    @numpy_eager
     def increment(
-        self, trajectory: Index, step: Index, channels: int, h, dtype: Any = float, stream: Stream = Stream.increment, clipped: int | None = None
+        self,
+        trajectory: Index,
+        step: Index,
+        channels: int,
+        h,
+        dtype: Any = float,
+        stream: Stream = Stream.increment,
+        clipped: int | None = None,
     ) -> Float[Array, "... m"]:
         """ΔX of one step, for one trajectory or an array of them; the channels are the last axis, and after the first `clipped` plain normals."""
-        del stream  # of plain normals only
+        del stream  # for plain normals only
         if np.ndim(trajectory[0]):
             return jax.vmap(lambda one: self.increment(one, step, channels, h, dtype, clipped=clipped))(trajectory)
         driven = channels if clipped is None else clipped
-        made = self.changes(trajectory, step, driven, jnp.asarray(h, dtype)).astype(dtype) if driven else jnp.zeros(0, dtype)
+        changes = self.changes(trajectory, step, driven, jnp.asarray(h, dtype)).astype(dtype) if driven else jnp.zeros(0, dtype)
         if driven == channels:
-            return made
-        return jnp.concatenate([made, self.normal_path.increment(trajectory, step, channels, h, dtype)[driven:]])
+            return changes
+        return jnp.concatenate([changes, self.normal_path.increment(trajectory, step, channels, h, dtype)[driven:]])
 
     def changes(self, trajectory: Index, step: Index, channels: int, h) -> Float[Array, " m"]:
         """ΔX of one step and one trajectory."""
@@ -145,12 +152,12 @@ class Shifted(Path):
 
 
 def check_shift(steps: Any) -> None:
-    if not whole_number(steps):
+    if not isinstance(steps, Tracer) and (isinstance(steps, bool) or not isinstance(steps, int | np.integer)):
         raise DomainError(f"A path is shifted by a whole number of steps, got {steps!r}.")
 
 
-def seed_words(seed: Any) -> Index:
-    """The words of a seed: a whole number, or one integer in an array, which may be traced, so that one program serves all seeds."""
+def seed_counter(seed: Any) -> Index:
+    """The counter of a seed: a whole number, or one integer in an array, which may be traced, so that one program serves all seeds."""
     one = isinstance(seed, jax.Array | np.ndarray) and seed.shape == () and seed.dtype.kind in "iu"
     if one and isinstance(seed, Tracer):
         return counter(seed)

@@ -1,4 +1,4 @@
-"""A path that was measured.
+"""A path from data.
 
 ΔX_i(k) = data[k, i],       or data[trajectory, k, i]
 """
@@ -13,9 +13,11 @@ from jaxtyping import Array, Float
 from bismut.errors import DomainError, ShapeError
 from bismut.noise.path import Path
 from bismut.noise.wiener import Wiener
+from bismut.registry import PATHS
 from bismut.tracing import traced
 
 
+@PATHS.register
 class Recorded(Path):
     """Increments from data: measured, or generated elsewhere.
 
@@ -55,11 +57,11 @@ class Recorded(Path):
         return self.noise
 
     def check(self, *, channels, h, steps, trajectories):
-        paths, known, recorded = self.data.shape
+        paths, available, recorded = self.data.shape
         if channels != recorded:
             raise ShapeError(f"The recorded path has {recorded} channels, but the noise of the system has {channels}.")
-        if not 0 <= steps <= known:
-            raise DomainError(f"The recorded path has steps 0 to {known}, but the run asks for step {steps}. Record more, or run fewer steps.")
+        if not 0 <= steps <= available:
+            raise DomainError(f"The recorded path has steps 0 to {available}, but the run asks for step {steps}. Record more, or run fewer steps.")
         if paths > 1 and trajectories > paths:
             raise DomainError(f"{paths} paths were recorded, but the run has trajectory {trajectories - 1}. Record one path for all, or more.")
         if self.step is not None and not traced(h) and abs(float(h) - self.step) > 1e-9 * self.step:

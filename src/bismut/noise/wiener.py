@@ -3,16 +3,16 @@
     ΔW_i(k) = √h ζ,    ζ = normal(seed, trajectory, step k, channel i)
 
 and of nothing else: not of how many trajectories run together, on what device, or in which order. (The random words are the same to the bit
-everywhere. Two different programs may round the normals made from them differently in the last places, because a compiler is free to fuse a
-multiplication with an addition; one program always gives the same bits.) One Threefry block serves four successive
-steps of one channel, so a loop over steps draws every fourth time and wastes nothing.
+everywhere. Two different programs may round the normals computed from them differently in the last places, because a compiler is free to fuse a
+multiplication with an addition; one program always gives the same bits.) One call of Threefry serves four successive steps of one channel, so a
+loop over steps draws every fourth time and wastes nothing.
 
     refinement   a path with substeps = n sums n fine increments a step: step h with n substeps and step h/n with 1 see the same Brownian path
     shift        path.shift(s) is the path seen from step s on, the base flow θ_s of the paper: shift(s).shift(t) = shift(s + t), s and t of any sign
     bounded      |ζ| ≤ A_h = √(4 max(|ln h|, 1)), so that an implicit step exists almost surely; the change is below the order of the schemes (two
-                 standard deviations from h = 1/e on, which is not small any more). Only if asked for: a seed is one path, whatever the scheme.
+                 standard deviations from h = 1/e on, which is not small any more). Off by default: a seed is one path, whatever the scheme.
                  The bound is that of the step taken, so a bounded coarse increment is not a sum of bounded fine ones. Only the first `clipped`
-                 channels are bounded, those that an implicit step sees: a scheme says how many (`scheme.clipped`)
+                 channels are bounded, those that an implicit step uses (`scheme.path_channels`)
 """
 
 from typing import Any
@@ -24,17 +24,17 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, UInt32
 
+from bismut.body_loops import each
 from bismut.errors import DomainError
-from bismut.host import at_once
-from bismut.noise.gaussian import two_normals
-from bismut.noise.index import Index, Stream, advance, counter, number, plus
-from bismut.noise.path import Path, check_shift, seed_words
-from bismut.noise.threefry import threefry
-from bismut.repetition import each
+from bismut.noise.generator import Index, Stream, advance, counter, number, plus, threefry, two_normals
+from bismut.noise.path import Path, check_shift, seed_counter
+from bismut.programs.evaluation import numpy_eager
+from bismut.registry import PATHS
 
-PER_CALL = 4  # steps served by one block of the generator
+PER_CALL = 4  # steps served by one call of the generator
 
 
+@PATHS.register
 class Wiener(Path):
     """Independent Wiener processes, one per channel, for every trajectory: a function of (seed, trajectory, step, channel) and of nothing else.
 
@@ -51,14 +51,14 @@ class Wiener(Path):
     def __init__(self, seed: Any = 0, *, substeps: Any = 1, bounded: bool = False):
         if isinstance(substeps, bool) or not isinstance(substeps, int) or substeps < 1:
             raise DomainError(f"substeps must be a whole number ≥ 1, got {substeps!r}.")
-        self.seed = seed_words(seed)
+        self.seed = seed_counter(seed)
         self.offset = counter(0)
         self.substeps = substeps
         self.bounded = bounded
 
     def __repr__(self) -> str:
         if any(isinstance(word, Tracer) for word in (*self.seed, *self.offset)):
-            return "Wiener(...)"  # inside a compiled function the seed is not known
+            return "Wiener(...)"  # inside a compiled function the seed is unknown
         chosen = (f", substeps={self.substeps}" if self.substeps > 1 else "") + (", bounded=True" if self.bounded else "")
         return f"Wiener({self.seed_number}{chosen})" + (f".shift({self.shifted_by})" if self.shifted_by else "")
 
@@ -77,7 +77,7 @@ class Wiener(Path):
         """How many steps the path was shifted by."""
         return number(self.offset)
 
-    @at_once
+    @numpy_eager
     def increment(
         self,
         trajectory: Index,
@@ -128,11 +128,11 @@ class Wiener(Path):
     def fours(
         self, trajectory: Index, step: Index, channels: int, dtype: Any = float, stream: Stream = Stream.increment
     ) -> Float[Array, "four m ..."]:
-        """The normals of the four steps that share a block of the generator with this one, which stands at `position(step)`."""
+        """The normals of the four steps that share a call of the generator with this one, which is at `position(step)`."""
         return _fours(self.seed, trajectory, self._shifted(step), channels, dtype, stream)
 
     def position(self, step: Index) -> UInt32[Array, ""]:
-        """The place of a step within its block."""
+        """The position of a step among the four of its call."""
         return self._shifted(step)[0] % PER_CALL
 
     def scaled(self, normals: Float[Array, "m ..."], h, clipped: int | None = None) -> Float[Array, "m ..."]:
@@ -155,14 +155,14 @@ class Wiener(Path):
             fine = advance(first, j.astype(jnp.uint32))
             return total + pick(_fours(self.seed, trajectory, fine, channels, dtype, stream), fine[0] % PER_CALL)
 
-        def add_block(j, total):
+        def add_four(j, total):
             fine = advance(first, (PER_CALL * j).astype(jnp.uint32))
             a, b, c, d = _fours(self.seed, trajectory, fine, channels, dtype, stream)
             return total + ((a + c) + (b + d))
 
         zero = jnp.zeros((channels, *jnp.shape(trajectory[0])), dtype)
-        whole = self.substeps % PER_CALL == 0
-        total = jax.lax.fori_loop(0, self.substeps // (PER_CALL if whole else 1), add_block if whole else add, zero)
+        aligned = self.substeps % PER_CALL == 0
+        total = jax.lax.fori_loop(0, self.substeps // (PER_CALL if aligned else 1), add_four if aligned else add, zero)
         return total * self.substeps**-0.5
 
 
@@ -179,9 +179,9 @@ def _fours(seed: Index, trajectory: Index, step: Index, channels: int, dtype, st
     return jnp.moveaxis(each(four, jnp.arange(channels, dtype=jnp.uint32)), 1, 0)
 
 
-def pick(block: Float[Array, "four ..."], position) -> Float[Array, "..."]:
-    """The normals at one of the four positions of a block."""
-    first, second, third, fourth = block
+def pick(four: Float[Array, "four ..."], position) -> Float[Array, "..."]:
+    """The normals at one of the four positions of a call."""
+    first, second, third, fourth = four
     return jnp.where(position < 2, jnp.where(position == 0, first, second), jnp.where(position == 2, third, fourth))
 
 

@@ -1,33 +1,47 @@
 """Functions as programs of ours: what JAX traces is read once, by one file (`jaxprs`), and everyone else reads what that gives."""
 
-from bismut.programs.jaxprs import Traced, as_function, bind, closed_over, expansion, separated, trace
-from bismut.programs.layout import Bonds, Layout, Reach
-from bismut.programs.program import CALL, LOOPS, Aval, Equation, Literal, Primitive, Program, Refused
-from bismut.programs.pruning import pruned
-from bismut.programs.structure import constants, equations, largest, operations, reached
+from bismut.programs.jaxprs import TracedFunction, as_function, bind, closed_over, expansion, separated, trace
+from bismut.programs.layout import Bonds, LoopLayout, Reach
+from bismut.programs.operations import (
+    arithmetic,
+    bessel,
+    body_loops,
+    control,
+    gamma,
+    gather_scatter,
+    incomplete,
+    keys,
+    linear_algebra,
+    logic,
+    reductions,
+    shaping,
+    sorting,
+    windows,
+)
+from bismut.programs.program import CALL, LOOPS, Equation, Literal, Program, Refused
+from bismut.programs.structure import constants, equations, expanded_count, items, largest, operation_count, reached
 
 __all__ = [
     "CALL",
     "LOOPS",
-    "Aval",
     "Bonds",
     "Equation",
-    "Layout",
     "Literal",
-    "Primitive",
+    "LoopLayout",
     "Program",
     "Reach",
     "Refused",
-    "Traced",
+    "TracedFunction",
     "as_function",
     "bind",
     "closed_over",
     "constants",
     "equations",
+    "expanded_count",
     "expansion",
+    "items",
     "largest",
-    "operations",
-    "pruned",
+    "operation_count",
     "reached",
     "separated",
     "trace",

@@ -1,4 +1,4 @@
-"""The one file that reads jaxprs: from a function to a `Program`.
+"""The one file that turns jaxprs into programs: from a function to a `Program`.
 
 JAX changes what a jaxpr consists of with every release (`jax.extend` promises nothing), so all of it is met here: primitives of calls and their
 parameters, the counts of a scan, which are read off shapes, and operations that JAX keeps high, as calls of something with rules of its own, until
@@ -13,7 +13,6 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jax.extend import core
@@ -30,7 +29,7 @@ _INNER = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 _call = Primitive(CALL)
 
 
-class Traced(NamedTuple):
+class TracedFunction(NamedTuple):
     """A function with flat lists in and out, and the structure of its result."""
 
     program: Program
@@ -38,12 +37,12 @@ class Traced(NamedTuple):
     shapes: list  # of the results
 
 
-def trace(function: Callable, *arguments: Any) -> Traced:
+def trace(function: Callable, *arguments: Any) -> TracedFunction:
     """The program of a function of trees of arrays or of their shapes, without what does not lead to its results."""
     closed, out = jax.make_jaxpr(function, return_shape=True)(*arguments)
     leaves, structure = jax.tree.flatten(out)
-    # Of a derivative the value itself is often not wanted, and a loop over pairs that nobody reads is no small thing.
-    return Traced(pruned(_Reader().program(closed)), structure, leaves)
+    # Of a derivative the value itself is often not wanted, and a loop over pairs that is never read is no small thing.
+    return TracedFunction(pruned(_Reader().program(closed)), structure, leaves)
 
 
 def read(closed: Any) -> Program:
@@ -58,7 +57,7 @@ def closed_over(program: Program) -> bool:
 
 def separated(function: Callable, *arguments: Any) -> tuple[Callable, list]:
     """(pure, values): function(*arguments) = pure(values, *arguments) for flat arrays, where values are all that JAX traces and the function closes
-    over. Whoever gives a function derivatives of its own has to name what it depends on."""
+    over. A function with derivatives of its own has to name what it depends on."""
     closed, out = jax.make_jaxpr(function, return_shape=True)(*arguments)
     structure = jax.tree.structure(out)
     hoisted, values = hoist(closed)
@@ -77,7 +76,7 @@ def hoist(closed: Any) -> tuple[Any, list]:
     traced = [isinstance(value, Tracer) for value in closed.consts]
     jaxpr = closed.jaxpr
     part = lambda values, wanted: [value for value, mark in zip(values, traced, strict=True) if mark is wanted]
-    # The names of arguments no longer fit, and nobody reads them.
+    # The names of arguments no longer fit, and are not read.
     names = jaxpr.debug_info.with_unknown_names()
     new = jaxpr.replace(constvars=part(jaxpr.constvars, False), invars=[*part(jaxpr.constvars, True), *jaxpr.invars], debug_info=names)
     new, _ = dce_jaxpr(new, [True] * len(new.outvars), instantiate=True)  # of a derivative the value itself is not wanted
@@ -100,11 +99,14 @@ def _expansion(primitive: Any, loop: Loop) -> Program:
     kinds = [jax.ShapeDtypeStruct(*kind) for kind in loop.kinds]
 
     def function(*operands: Any) -> list:
-        given = iter(operands)  # what nobody reads is zero here, and what it leads to is pruned
-        every = (next(given) if mark else jnp.zeros(kind.shape, kind.dtype) for kind, mark in zip(kinds, loop.reads, strict=True))
-        return list(compress(primitive.impl(*every, jaxpr=loop.jaxpr, layout=loop.layout), loop.used))
+        return list(compress(primitive.impl(*operands, jaxpr=loop.jaxpr, layout=loop.layout), loop.used))
 
-    return trace(function, *compress(kinds, loop.reads)).program
+    # An unread input is traced, too, since JAX would compile each operation with a known number, and is a zero afterwards: it leads nowhere.
+    whole = trace(function, *kinds).program
+    unread = [not mark for mark in loop.reads]
+    zeros = [np.zeros(kind.shape, kind.dtype) for kind in compress(kinds, unread)]
+    invars, constvars = list(compress(whole.invars, loop.reads)), [*whole.constvars, *compress(whole.invars, unread)]
+    return Program(invars, whole.outvars, whole.eqns, constvars, [*whole.consts, *zeros])
 
 
 class _Reader:
@@ -148,29 +150,29 @@ class _Reader:
             return []
         invars = [self._atom(env, v) for v in equation.invars]
         consts = params.get("update_consts", ())  # of the function that a scatter applies
-        held = {key: self._held(value, consts) for key, value in params.items()}
+        own = {key: self._own(value, consts) for key, value in params.items()}
         if name in _CALLS or name in _CUSTOM:
-            held = {"jaxpr": next(held[key] for key in _INNER if key in held), "name": params.get("name", name), "custom": name in _CUSTOM}
+            own = {"jaxpr": next(own[key] for key in _INNER if key in own), "name": params.get("name", name), "custom": name in _CUSTOM}
             primitive = _call
         elif name in _SOLVES:
             lengths = params["const_lengths"]
             first = lengths.matvec + lengths.vecmat
             invars = [*invars[first : first + lengths.solve], *invars[sum(lengths) :]]
-            held, primitive = {"jaxpr": self.program(params["jaxprs"].solve), "name": name, "custom": True}, _call
+            own, primitive = {"jaxpr": self.program(params["jaxprs"].solve), "name": name, "custom": True}, _call
         elif name == "scan":
-            held |= _counts(equation)
+            own |= _counts(equation)
         elif name not in _CONTROL and _is_high(equation):
-            held, primitive = {"jaxpr": self.program(_lowered(equation)), "name": name, "custom": True}, _call
+            own, primitive = {"jaxpr": self.program(_lowered(equation)), "name": name, "custom": True}, _call
         outvars = [self._var(env, v) for v in equation.outvars]
         source = _loop_of(equation) if name in LOOPS else params
-        return [Equation(primitive, invars, outvars, held, effects, source)]
+        return [Equation(primitive, invars, outvars, own, effects, source)]
 
-    def _held(self, value: Any, consts: Sequence) -> Any:
+    def _own(self, value: Any, consts: Sequence) -> Any:
         """A parameter, with programs in place of jaxprs."""
         if isinstance(value, core.ClosedJaxpr | core.Jaxpr):
             return self.program(value, consts)
         if type(value) in (tuple, list) and any(isinstance(part, core.ClosedJaxpr | core.Jaxpr) for part in value):
-            return tuple(self._held(part, consts) for part in value)
+            return tuple(self._own(part, consts) for part in value)
         return value
 
 
@@ -187,8 +189,8 @@ def _on_processors(platforms: Any) -> int:
 def _counts(equation: Any) -> dict[str, int]:
     """How many operands of a scan are constants and how many are carried: rows have one axis more outside than inside."""
     inside = getattr(equation.params["jaxpr"], "jaxpr", equation.params["jaxpr"])
-    whole = lambda outer, inner: [len(a.aval.shape) == len(b.aval.shape) for a, b in zip(outer, inner, strict=True)]
-    given, returned = whole(equation.invars, inside.invars), whole(equation.outvars, inside.outvars)
+    entire = lambda outer, inner: [len(a.aval.shape) == len(b.aval.shape) for a, b in zip(outer, inner, strict=True)]
+    given, returned = entire(equation.invars, inside.invars), entire(equation.outvars, inside.outvars)
     carry = sum(returned)
     if given != sorted(given, reverse=True) or returned != sorted(returned, reverse=True):
         raise Refused("scan whose rows do not come last")

@@ -45,7 +45,7 @@ class Reach(NamedTuple):
     box: tuple[float, ...] = ()
 
 
-class Layout(NamedTuple):
+class LoopLayout(NamedTuple):
     """How many operands and results of a loop are of which kind.
 
     length   K, the number of bodies; for `each` the number of items
@@ -64,6 +64,11 @@ class Layout(NamedTuple):
     sums: int
     bonds: Bonds | None
     reach: Reach | None = None
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs there are."""
+        return self.length * (self.length - 1) // 2 if self.bonds is None else len(self.bonds.i)
 
     def operands(self, flat: Sequence) -> tuple[list, list, list]:
         """Operands by kind."""
@@ -95,7 +100,7 @@ class Layout(NamedTuple):
         totals, sums, own = self.results(results)
         return [*totals, *sums, *sums, *own]
 
-    def pruned(self, results: Sequence[bool], arguments: Sequence[bool]) -> tuple[list[bool], Layout]:
+    def pruned(self, results: Sequence[bool], arguments: Sequence[bool]) -> tuple[list[bool], LoopLayout]:
         """The operands that are left, and their layout, where only these results are used, and for them these arguments of the inner program."""
         shared, at_i, at_j, items = self.arguments(arguments)
         bodies = [first or second for first, second in zip(at_i, at_j, strict=True)]

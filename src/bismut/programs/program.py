@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bismut.programs.layout import Layout
+from bismut.programs.layout import LoopLayout
 
 CALL, LOOPS = "call", ("each", "pairs")
 
@@ -79,18 +79,18 @@ class Loop(NamedTuple):
     """A loop over items as JAX has it, with shapes and kinds of its operands, and which of them and of its results are left."""
 
     jaxpr: Any
-    layout: Layout
+    layout: LoopLayout
     kinds: tuple
     reads: tuple[bool, ...]
     used: tuple[bool, ...]
 
-    def kept(self, inputs: Sequence[bool], outputs: Sequence[bool]) -> Loop:
+    def restricted(self, inputs: Sequence[bool], outputs: Sequence[bool]) -> Loop:
         left = lambda before, now: tuple(next(now) if mark else False for mark in before)
         return self._replace(reads=left(self.reads, iter(inputs)), used=left(self.used, iter(outputs)))
 
 
 class Equation:
-    """outvars = primitive(invars; params). `source` are the parameters that JAX has for it, for those who leave it to JAX; of a loop a `Loop`."""
+    """outvars = primitive(invars; params). `source` are its parameters in JAX, for evaluation by JAX; of a loop a `Loop`."""
 
     __slots__ = ("effects", "invars", "outvars", "params", "primitive", "source")
 
@@ -103,21 +103,21 @@ class Equation:
     @property
     def programs(self) -> list[Program]:
         """All programs that it holds."""
-        return list(_held(self.params.values()))
+        return list(_programs_in(self.params.values()))
 
-    def kept(self, inputs: Sequence[bool], outputs: Sequence[bool], **params: Any) -> Equation:
+    def restricted(self, inputs: Sequence[bool], outputs: Sequence[bool], **params: Any) -> Equation:
         """The equation with these inputs and outputs alone."""
-        source = self.source.kept(inputs, outputs) if isinstance(self.source, Loop) else None
+        source = self.source.restricted(inputs, outputs) if isinstance(self.source, Loop) else None
         invars, outvars = list(compress(self.invars, inputs)), list(compress(self.outvars, outputs))
         return Equation(self.primitive, invars, outvars, self.params | params, self.effects, source)
 
 
-def _held(values: Any) -> Iterator[Program]:
+def _programs_in(values: Any) -> Iterator[Program]:
     for value in values:
         if isinstance(value, Program):
             yield value
         elif isinstance(value, tuple | list):
-            yield from _held(value)
+            yield from _programs_in(value)
 
 
 class Program:

@@ -1,4 +1,4 @@
-"""A program without what nobody reads.
+"""A program without what is never read.
 
 An equation stays if one of its results is used or if it has effects; of calls, loops and branches only those results stay that are used, and with
 them the inputs and the work that lead there: of the derivative of an energy not the energy, of a loop not the number that is only counted.
@@ -51,13 +51,13 @@ def _cut(program: Program, inputs: Sequence[bool]) -> Program:
 
 def _call(equation: Equation, used: Used, memo: Memo) -> Equation:
     inner, reads = _live(equation.params["jaxpr"], used, memo)
-    return equation.kept(reads, used, jaxpr=_cut(inner, reads))
+    return equation.restricted(reads, used, jaxpr=_cut(inner, reads))
 
 
 def _cond(equation: Equation, used: Used, memo: Memo) -> Equation:
     parts = [_live(branch, used, memo) for branch in equation.params["branches"]]
     reads = [any(marks) for marks in zip(*(marks for _, marks in parts), strict=True)]
-    return equation.kept([True, *reads], used, branches=tuple(_cut(branch, reads) for branch, _ in parts))
+    return equation.restricted([True, *reads], used, branches=tuple(_cut(branch, reads) for branch, _ in parts))
 
 
 def _scan(equation: Equation, used: Used, memo: Memo) -> Equation:
@@ -71,7 +71,7 @@ def _scan(equation: Equation, used: Used, memo: Memo) -> Equation:
             break
         carry = more
     reads = [*reads[:nc], *carry, *reads[nc + nk :]]
-    return equation.kept(reads, [*carry, *rows], jaxpr=_cut(body, reads), num_consts=sum(reads[:nc]), num_carry=sum(carry))
+    return equation.restricted(reads, [*carry, *rows], jaxpr=_cut(body, reads), num_consts=sum(reads[:nc]), num_carry=sum(carry))
 
 
 def _while(equation: Equation, used: Used, memo: Memo) -> Equation:
@@ -92,14 +92,14 @@ def _while(equation: Equation, used: Used, memo: Memo) -> Equation:
         "cond_nconsts": sum(for_cond),
         "body_nconsts": sum(for_body),
     }
-    return equation.kept([*for_cond, *for_body, *carry], carry, **params)
+    return equation.restricted([*for_cond, *for_body, *carry], carry, **params)
 
 
 def _loop(equation: Equation, used: Used, memo: Memo) -> Equation:
     layout = equation.params["layout"]
     item, arguments = _live(equation.params["jaxpr"], layout.wanted(used), memo)
     reads, new = layout.pruned(used, arguments)
-    return equation.kept(reads, used, jaxpr=_cut(item, layout.spread(reads)), layout=new)
+    return equation.restricted(reads, used, jaxpr=_cut(item, layout.spread(reads)), layout=new)
 
 
 _RULES = {CALL: _call, "cond": _cond, "scan": _scan, "while": _while, **dict.fromkeys(LOOPS, _loop)}

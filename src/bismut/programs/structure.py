@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from bismut.programs.program import CALL, Equation, Literal, Program
+from bismut.programs.operation import lookup
+from bismut.programs.program import CALL, LOOPS, Equation, Literal, Program
 
 Through = Callable[[Equation, list[bool]], list[bool]]
 
@@ -28,16 +27,27 @@ def constants(program: Program) -> Iterator[Any]:
         yield from (atom.val for atoms in (one.outvars, *(e.invars for e in one.eqns)) for atom in atoms if isinstance(atom, Literal))
 
 
-def operations(program: Program) -> int:
+def operation_count(program: Program) -> int:
     """The number of scalar operations a program stands for, a loop counted once."""
-    total = 0
-    for equation in equations(program):
-        size = sum(v.aval.size for v in equation.outvars)
-        if equation.primitive.name == "dot_general":
-            (left, _), _ = equation.params["dimension_numbers"]
-            size *= int(np.prod([equation.invars[0].aval.shape[k] for k in left]))
-        total += size
-    return total
+    return sum(lookup(equation.primitive.name).cost(equation) for equation in equations(program))
+
+
+def items(equation: Equation) -> int:
+    """How often a loop over bodies goes around."""
+    layout = equation.params["layout"]
+    return layout.length if equation.primitive.name == "each" else layout.pairs
+
+
+def expanded_count(program: Program) -> int:
+    """The same with loops over bodies counted as often as they go around."""
+    return sum(_expanded(equation) for equation in program.eqns)
+
+
+def _expanded(equation: Equation) -> int:
+    if not equation.programs:
+        return lookup(equation.primitive.name).cost(equation)
+    rounds = items(equation) if equation.primitive.name in LOOPS else 1
+    return rounds * sum(map(expanded_count, equation.programs))
 
 
 def largest(program: Program) -> int:

@@ -2,7 +2,8 @@
 
     v = p/M,      L = Aᵀ p,      q ↔ R A
 
-A point of a space becomes a frame and a frame a point (`placed`, `point_of`), for every kind of bodies that an `Inventory` tells.
+A point of a space becomes a frame and a frame a point (`placement_of`, `point_of`), for every kind of bodies of an `Inventory`. Quaternions are unit
+(w, x, y, z), scalar first, with w ≥ 0; formats that have the scalar last reorder them themselves.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 
+from bismut.drawing import in_space, quaternions
 from bismut.errors import ShapeError
 from bismut.mechanics import Box, Inventory
-from bismut.sharing import quaternions
 
 ELEMENTS = frozenset(
     re.findall(
@@ -39,8 +41,9 @@ class Frames:
     species       a name for each body
     box           sides; open without one
     plane         how many dimensions the bodies move in
-    words         how the run was made
+    summary       how the run was made, in a line
     molecule      (K,) where these are sites of bodies, the number of the body that each belongs to
+    bonds         (B, 2) pairs of these that are joined
     """
 
     times: np.ndarray
@@ -54,8 +57,9 @@ class Frames:
     species: tuple[str, ...]
     box: Box | None = None
     plane: int = 3
-    words: str = ""
+    summary: str = ""
     molecule: np.ndarray | None = None
+    bonds: np.ndarray | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -86,7 +90,7 @@ class Frames:
     @property
     def turning(self) -> np.ndarray | None:
         """Angular momenta in the axes of space, (T, K, 3)."""
-        return None if self.L is None or self.q is None else np.einsum("tkij,tkj->tki", quaternions.matrices(self.q), self.L)
+        return None if self.L is None or self.q is None else np.einsum("tkij,tkj->tki", matrices_of(self.q), self.L)
 
 
 def _sides(box: Box | None) -> np.ndarray:
@@ -112,8 +116,8 @@ def species_of(bodies: Inventory) -> tuple[str, ...]:
     return tuple(letter(kinds.index(row)) for row in known)
 
 
-def placed(bodies: Inventory, q: list[np.ndarray], p: list[np.ndarray]) -> Placement:
-    """States with one leading axis, from the arrays that points and momenta are made of."""
+def placement_of(bodies: Inventory, q: list[np.ndarray], p: list[np.ndarray]) -> Placement:
+    """States with one leading axis, from the arrays of points and momenta."""
     if bodies.count is None:
         q, p = ([leaf[:, None] for leaf in leaves] for leaves in (q, p))
     x, R, P, spin = _parts(bodies, q, p)
@@ -122,25 +126,25 @@ def placed(bodies: Inventory, q: list[np.ndarray], p: list[np.ndarray]) -> Place
         return Placement(x, v, None, None)
     axes = np.eye(3) if bodies.axes is None else bodies.axes
     L = None if bodies.axes is None else np.einsum("...ji,...j->...i", axes, spin)
-    return Placement(x, v, quaternions.of_matrices(R @ axes), L)
+    return Placement(x, v, quaternions(R @ axes), L)
 
 
 def _parts(bodies: Inventory, q: list[np.ndarray], p: list[np.ndarray]) -> tuple[np.ndarray, Any, Any, Any]:
     """x, R, linear momenta in space and angular momenta in the body, all with three components."""
     match bodies.kind:
         case "points":
-            return _filled(q[0]), None, _filled(p[0]), None
+            return in_space(q[0]), None, in_space(p[0]), None
         case "bodies":
             return q[0], q[1], p[0], p[1]
         case "disks":
-            return _filled(q[0]), _about_z(q[1]), _filled(p[0]), _along_z(p[1])
+            return in_space(q[0]), _about_z(q[1]), in_space(p[0]), _along_z(p[1])
         case "turning":
             return np.zeros((*p[0].shape[:-1], 3)), q[0], None, p[0]
         case "motions":
             return q[1], q[0], np.einsum("...ij,...j->...i", q[0], p[0][..., 3:]), p[0][..., :3]
         case _:
             R = _about_z(q[0])
-            return _filled(q[1]), R, np.einsum("...ij,...j->...i", R, _filled(p[0][..., 1:])), _along_z(p[0][..., 0])
+            return in_space(q[1]), R, np.einsum("...ij,...j->...i", R, in_space(p[0][..., 1:])), _along_z(p[0][..., 0])
 
 
 def point_of(bodies: Inventory, x: np.ndarray, q: np.ndarray | None, v: np.ndarray, w: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -150,27 +154,22 @@ def point_of(bodies: Inventory, x: np.ndarray, q: np.ndarray | None, v: np.ndarr
         raise ShapeError("The frame has no orientations, but the bodies of this system turn. Choose a file that has them.")
     plane = bodies.plane
     axes = np.eye(3) if bodies.axes is None else bodies.axes
-    R = np.zeros((len(x), 3, 3)) if q is None else quaternions.matrices(q) @ np.swapaxes(axes, -1, -2)
+    R = np.zeros((len(x), 3, 3)) if q is None else matrices_of(q) @ np.swapaxes(axes, -1, -2)
     w = np.einsum("...ij,...j->...i", axes, w)
     match bodies.kind:
         case "points":
-            made = [x[:, :plane]], [v[:, :plane]]
+            leaves = [x[:, :plane]], [v[:, :plane]]
         case "bodies":
-            made = [x, R], [v, w]
+            leaves = [x, R], [v, w]
         case "disks":
-            made = [x[:, :2], R[:, :2, :2]], [v[:, :2], w[:, 2]]
+            leaves = [x[:, :2], R[:, :2, :2]], [v[:, :2], w[:, 2]]
         case "turning":
-            made = [R], [w]
+            leaves = [R], [w]
         case "motions":
-            made = [R, x], [np.concatenate([w, np.einsum("kji,kj->ki", R, v)], 1)]
+            leaves = [R, x], [np.concatenate([w, np.einsum("kji,kj->ki", R, v)], 1)]
         case _:
-            made = [R[:, :2, :2], x[:, :2]], [np.concatenate([w[:, 2:], np.einsum("kji,kj->ki", R, v)[:, :2]], 1)]
-    return made if bodies.count is not None else ([leaf[0] for leaf in made[0]], [leaf[0] for leaf in made[1]])
-
-
-def _filled(a: np.ndarray) -> np.ndarray:
-    """One or two components as three."""
-    return np.concatenate([a, np.zeros((*a.shape[:-1], 3 - a.shape[-1]))], -1)
+            leaves = [R[:, :2, :2], x[:, :2]], [np.concatenate([w[:, 2:], np.einsum("kji,kj->ki", R, v)[:, :2]], 1)]
+    return leaves if bodies.count is not None else ([leaf[0] for leaf in leaves[0]], [leaf[0] for leaf in leaves[1]])
 
 
 def _along_z(a: np.ndarray) -> np.ndarray:
@@ -178,6 +177,12 @@ def _along_z(a: np.ndarray) -> np.ndarray:
 
 
 def _about_z(R: np.ndarray) -> np.ndarray:
-    whole = np.zeros((*R.shape[:-2], 3, 3))
-    whole[..., :2, :2], whole[..., 2, 2] = R, 1.0
-    return whole
+    rotation = np.zeros((*R.shape[:-2], 3, 3))
+    rotation[..., :2, :2], rotation[..., 2, 2] = R, 1.0
+    return rotation
+
+
+def matrices_of(q: np.ndarray) -> np.ndarray:
+    """(..., 4) of any length but 0 as (..., 3, 3)."""
+    flat = scipy.spatial.transform.Rotation.from_quat(np.asarray(q, float).reshape(-1, 4), scalar_first=True).as_matrix()
+    return flat.reshape(*np.shape(q)[:-1], 3, 3)

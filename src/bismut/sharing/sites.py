@@ -13,8 +13,8 @@ import numpy as np
 
 from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.mechanics import Body, Inventory
-from bismut.sharing import quaternions
-from bismut.sharing.frames import Frames
+from bismut.mechanics.bodies.site_table import Molecule
+from bismut.sharing.frames import ELEMENTS, Frames, matrices_of
 
 _SAME = 1e-9  # relative: masses and inertias that differ by less are equal
 
@@ -26,16 +26,22 @@ class Sites(NamedTuple):
     number  (S,) its number within that body
     z       (S, 3) from the centre of mass along principal axes
     mass    (S,), or None
+    names   (S,), or None
+    bonds   (B, 2), pairs of sites that are drawn joined: in each body the shortest tree through its atoms
     """
 
     body: np.ndarray
     number: np.ndarray
     z: np.ndarray
     mass: np.ndarray | None
+    names: tuple[str, ...] | None = None
+    bonds: np.ndarray | None = None
 
 
 def sites_of(given: Any, bodies: Inventory) -> Sites:
-    """The sites that were given: a Body, or points (n, 3) in body axes, for all bodies; or K of them, one for each."""
+    """The sites that were given: a Body, or points (n, 3) in body axes, for all bodies; or K of them, one each; "molecules" for those of the run."""
+    if isinstance(given, str) and given == "molecules":
+        return _own_sites(bodies)
     if not bodies.turns:
         raise BismutError("sites= needs bodies that turn, but those of this run are points: each is its own site.")
     each = [_along_axes(one, bodies, k) for k, one in enumerate(_for_each(given, bodies.bodies))]
@@ -47,6 +53,40 @@ def sites_of(given: Any, bodies: Inventory) -> Sites:
         np.concatenate([z for z, _ in each]),
         np.concatenate(masses) if len(masses) == len(each) else None,
     )
+
+
+def _own_sites(bodies: Inventory) -> Sites:
+    """Those between which the potential of the run acts. Where they have names, those that are no elements, such as the M of TIP4P, are left out."""
+    if not bodies.molecules:
+        raise BismutError('sites="molecules" stands for the sites that the potential acts between, but it has none. Give body(...) or points.')
+    kinds = np.zeros(bodies.bodies, int) if bodies.kinds is None else bodies.kinds
+    atoms = [_atoms(one) for one in bodies.molecules]
+    known = sites_of([atoms[kind].points for kind in kinds], bodies)
+    names = [atoms[kind].names for kind in kinds]
+    starts = np.cumsum([0, *(len(atoms[kind].points) for kind in kinds)])
+    trees = [_tree(one.points) for one in atoms]
+    bonds = np.concatenate([trees[kind] + start for kind, start in zip(kinds, starts, strict=False)])
+    named = None if any(one is None for one in names) else tuple(name for one in names for name in one or ())
+    return known._replace(names=named, bonds=bonds)
+
+
+def _atoms(molecule: Molecule) -> Molecule:
+    if molecule.names is None:
+        return molecule
+    real = [i for i, name in enumerate(molecule.names) if name in ELEMENTS] or list(range(len(molecule.names)))
+    return Molecule(molecule.points[real], tuple(molecule.names[i] for i in real))
+
+
+def _tree(points: np.ndarray) -> np.ndarray:
+    """The shortest tree through points, as pairs (n − 1, 2)."""
+    joined, pairs = [0], []
+    while len(joined) < len(points):
+        others = [i for i in range(len(points)) if i not in joined]
+        length = np.linalg.norm(points[joined][:, None] - points[others], axis=-1)
+        a, b = np.unravel_index(np.argmin(length), length.shape)
+        pairs.append((joined[a], others[b]))
+        joined.append(others[b])
+    return np.array(pairs, int).reshape(-1, 2)
 
 
 def _for_each(given: Any, count: int) -> Sequence[Any]:
@@ -109,7 +149,7 @@ def _in_body_axes(shape: Body, bodies: Inventory, axes: np.ndarray, k: int) -> n
 def with_sites(frames: Frames, sites: Sites, species: Sequence[str] | None) -> Frames:
     """Frames of sites, from those of their bodies."""
     assert frames.q is not None
-    R = quaternions.matrices(frames.q)[:, sites.body]
+    R = matrices_of(frames.q)[:, sites.body]
     v = None
     if frames.v is not None and frames.L is not None and frames.moments is not None:
         moments = frames.moments
@@ -123,8 +163,9 @@ def with_sites(frames: Frames, sites: Sites, species: Sequence[str] | None) -> F
         L=None,
         mass=sites.mass,
         moments=None,
-        species=_names(frames, sites, species),
+        species=sites.names if species is None and sites.names is not None else _names(frames, sites, species),
         molecule=sites.body,
+        bonds=sites.bonds,
     )
 
 

@@ -1,18 +1,19 @@
-"""What was found as tables: a row for each place along the axes, a column for each array.
+"""Observations as tables: a row for each index along the axes, a column for each array.
 
-An observer is one table for each set of axes that its arrays have: `energy` has time, a histogram has bins and, apart, edges. Kept states have a
+An observer is one table for each set of axes of its arrays: `energy` has time, a histogram has bins and, separately, edges. Recorded states have a
 table for each array, `paths-q0`; where they are those of bodies, `paths` has a row for each trajectory, time and body.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bismut.errors import BismutError
-from bismut.sharing.format import Sheets
+from bismut.sharing.formats import TableSource
 from bismut.sharing.frames import Frames
 from bismut.sharing.source import holds_states
 
@@ -21,40 +22,42 @@ if TYPE_CHECKING:
     import xarray
 
 
-def tables(sheets: Sheets) -> dict[str, pandas.DataFrame]:
-    """All tables by name."""
-    found: dict[str, Any] = {}
-    for name, child in sheets.run.tree.children.items():
-        found |= _of_set(str(name), child.to_dataset())
-    if sheets.moving:
-        found[sheets.run.kept] = _of_bodies(sheets.moving)
-    return found
-
-
-def written(sheets: Sheets, place: Path, ending: str, write: Any) -> list[Path]:
+def write_tables(source: TableSource, place: Path, ending: str, write: Callable[[pandas.DataFrame, Path], Any]) -> list[Path]:
     """One table as a file of that name, or all of them in a folder."""
-    found = {name: table for name, table in tables(sheets).items() if len(table)}
+    tables = {name: table for name, table in _tables(source).items() if len(table)}
     if place.suffix == ending:
-        if len(found) != 1:
+        if len(tables) != 1:
             raise BismutError(
-                f"{place.name} is one file, but there are {len(found)} tables: {', '.join(found)}. Name a folder, or choose one observer (--only)."
+                f"{place.name} is one file, but there are {len(tables)} tables: {', '.join(tables)}. Name a folder, or choose one observer (--only)."
             )
-        write(next(iter(found.values())), place)
+        write(next(iter(tables.values())), place)
         return [place]
     place.mkdir()
-    for name, table in found.items():
+    for name, table in tables.items():
         write(table, place / f"{name}{ending}")
-    return [place / f"{name}{ending}" for name in found]
+    return [place / f"{name}{ending}" for name in tables]
 
 
-def _of_set(name: str, data: xarray.Dataset) -> dict[str, pandas.DataFrame]:
+def _tables(source: TableSource) -> dict[str, pandas.DataFrame]:
+    """All tables by name."""
+    import pandas
+
+    tables: dict[str, Any] = {}
+    for name, child in source.run.tree.children.items():
+        tables |= _dataset_tables(str(name), child.to_dataset())
+    if source.moving:
+        tables[source.run.states] = pandas.concat([_body_rows(number, frames) for number, frames in source.moving.items()], ignore_index=True)
+    return tables
+
+
+def _dataset_tables(name: str, data: xarray.Dataset) -> dict[str, pandas.DataFrame]:
     groups: dict[tuple[str, ...], list[str]] = {}
     for variable, array in data.data_vars.items():
         groups.setdefault(tuple(map(str, array.dims)), []).append(str(variable))
-    # The table with the most in it bears the name of the observer, the others name what they hold.
+    # The table with most arrays has the name of the observer, the others name what they hold.
     order = sorted(groups, key=lambda axes: (-len(groups[axes]), -len(axes)))
-    whole = not holds_states(data)  # the name itself is left to bodies
-    title = lambda i, axes: name if i == 0 and whole else f"{name}-{'-'.join(groups[axes])}"
+    plain = not holds_states(data)  # of states, the name itself is that of the table of bodies
+    title = lambda i, axes: name if i == 0 and plain else f"{name}-{'-'.join(groups[axes])}"
     return {title(i, axes): _table(data, axes, groups[axes]) for i, axes in enumerate(order)}
 
 
@@ -67,13 +70,7 @@ def _table(data: xarray.Dataset, axes: tuple[str, ...], variables: list[str]) ->
     return pandas.DataFrame({**columns, **{variable: np.asarray(data[variable].values).ravel() for variable in variables}})
 
 
-def _of_bodies(moving: dict[int, Frames]) -> pandas.DataFrame:
-    import pandas
-
-    return pandas.concat([_rows(number, frames) for number, frames in moving.items()], ignore_index=True)
-
-
-def _rows(number: int, frames: Frames) -> pandas.DataFrame:
+def _body_rows(number: int, frames: Frames) -> pandas.DataFrame:
     import pandas
 
     times, bodies = len(frames.times), len(frames.species)

@@ -1,6 +1,7 @@
-"""Where things live: spaces with the verbs move and subtract, and groups with a retraction."""
+"""Configuration spaces with the verbs move and subtract, and Lie groups with a retraction."""
 
 from bismut.spaces.algebra import Algebra, matrix_algebra, sl, so, structure_constants
+from bismut.spaces.body_motion import BodyMotion
 from bismut.spaces.circle import Circle, Torus
 from bismut.spaces.dual import Dual, poisson_tensor
 from bismut.spaces.euclidean import Euclidean
@@ -16,6 +17,7 @@ __all__ = [
     "SO2",
     "SO3",
     "Algebra",
+    "BodyMotion",
     "Circle",
     "Dual",
     "Euclidean",

@@ -2,18 +2,16 @@
 
     [e_i, e_j] = c_ij^k e_k,        Ad*_{exp x} μ = Σ (ad*_x)^k μ / k!,        (dexp⁻¹_x)* μ = Σ B_k (ad*_x)^k μ / k!
 
-Group elements are known by what they do to the algebra, as matrices Ad_g = exp(ad_x): a coadjoint action asks for no more, and it is the same for
+Group elements are represented by their action on the algebra, as matrices Ad_g = exp(ad_x): a coadjoint action needs no more, and it is the same for
 every group with that algebra, centre or not. The retraction is the exponential; Cayley's would leave the group in general. Momenta have one component
-for each element of the basis. The series of the action is right to round-off up to |ad_x| = 4, that of dexp⁻¹ up to 2; on the latter hangs accuracy
-alone.
+for each element of the basis. The series of the action is exact to round-off up to |ad_x| = 4, that of dexp⁻¹ up to 2; the latter affects accuracy
+alone, no invariant.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import factorial
 from typing import Any
 
 import jax
@@ -22,21 +20,23 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DomainError, ShapeError
-from bismut.spaces.space import Group, known
+from bismut.registry import SPACES
+from bismut.spaces.series import bernoulli
+from bismut.spaces.space import Group, check_dimension, check_retraction
 
 _PARTS, _TERMS = 4, 18  # exp(A) = exp(A/4)⁴: for |A| ≤ 4 the first term left out is 1/19! = 8e−18
-_QUADRATIC = 30  # dimensions up to which quadratic Casimirs are looked for
+_QUADRATIC = 30  # dimensions up to which quadratic Casimirs are computed
 _EVEN = 16  # terms of dexp⁻¹ beyond −½: they leave (|A|/2π)^34
 
 
 @dataclass(frozen=True, repr=False)
 class Algebra(Group):
-    """A Lie algebra with n elements; made by so(n), sl(n), matrix_algebra(...) or structure_constants(...).
+    """A Lie algebra with n elements; built by so(n), sl(n), matrix_algebra(...) or structure_constants(...).
 
     name     as it is shown
     n        how many elements its basis has
     entries  (i, j, k, c_ij^k) of the constants that are not 0
-    basis    the matrices of the basis, entry by entry, if it was made from matrices
+    basis    the matrices of the basis, entry by entry, if it was built from matrices
     """
 
     name: str
@@ -49,7 +49,7 @@ class Algebra(Group):
         return self.name
 
     def using(self, retraction):
-        if known(retraction) != "exp":
+        if check_retraction(retraction) != "exp":
             raise DomainError(f"{self} moves by the exponential; Cayley's retraction would leave the group. Omit retraction=.")
         return self
 
@@ -118,14 +118,14 @@ class Algebra(Group):
 
 
 def traces(W: Float[Array, "N N"]) -> Float[Array, " powers"]:
-    """tr W², tr W³, ... up to the size of the matrix, each to its root's scale."""
-    found, power = [], W
+    """tr W², tr W³, ... up to the size of the matrix."""
+    powers = [W]
     for _ in range(W.shape[0] - 1):
-        power = power @ W
-        found.append(jnp.trace(power))
-    return jnp.stack(found)
+        powers.append(powers[-1] @ W)
+    return jnp.stack([jnp.trace(power) for power in powers[1:]])
 
 
+@SPACES.register
 def structure_constants(constants: Any, name: str = "algebra") -> Algebra:
     """The algebra with [e_i, e_j] = Σ_k constants[i, j, k] e_k; rejected unless the bracket is skew and satisfies the Jacobi identity."""
     c = np.asarray(constants, float)
@@ -141,6 +141,7 @@ def structure_constants(constants: Any, name: str = "algebra") -> Algebra:
     return Algebra(name, c.shape[0], entries)
 
 
+@SPACES.register
 def matrix_algebra(matrices: Any, name: str = "matrix algebra") -> Algebra:
     """The algebra of real matrices (n, N, N), a basis whose span is closed under commutators."""
     E = np.asarray(matrices)
@@ -154,35 +155,32 @@ def matrix_algebra(matrices: Any, name: str = "matrix algebra") -> Algebra:
     c, *_ = np.linalg.lstsq(flat.T, commutators.reshape(len(E) ** 2, -1).T, rcond=None)
     if np.abs(flat.T @ c - commutators.reshape(len(E) ** 2, -1).T).max() > 1e-9 * max(float(np.abs(E).max()) ** 2, 1e-300):
         raise DomainError("The matrices do not span an algebra: a commutator leaves their span. Add the missing ones.")
-    made = structure_constants(c.T.reshape(len(E), len(E), len(E)), name)
-    return Algebra(name, made.n, made.entries, tuple(float(value) for value in E.ravel()))
+    abstract = structure_constants(c.T.reshape(len(E), len(E), len(E)), name)
+    return replace(abstract, basis=tuple(float(value) for value in E.ravel()))
 
 
+@SPACES.register
 @lru_cache(maxsize=64)
 def so(n: int) -> Algebra:
     """so(n), skew matrices: e_ij − e_ji with i < j. so(3) is the algebra of SO3() in another basis."""
-    _sized("so", n, 2)
+    check_dimension("so", n, 2)
     rows, columns = np.triu_indices(n, 1)
     E = np.zeros((len(rows), n, n))
     E[np.arange(len(rows)), rows, columns], E[np.arange(len(rows)), columns, rows] = 1.0, -1.0
     return matrix_algebra(E, f"so({n})")
 
 
+@SPACES.register
 @lru_cache(maxsize=64)
 def sl(n: int) -> Algebra:
     """sl(n), traceless real matrices: e_ij with i ≠ j, then e_ii − e_{i+1,i+1}."""
-    _sized("sl", n, 2)
+    check_dimension("sl", n, 2)
     rows, columns = np.nonzero(~np.eye(n, dtype=bool))
     E = np.zeros((n * n - 1, n, n))
     E[np.arange(len(rows)), rows, columns] = 1.0
     for i in range(n - 1):
         E[len(rows) + i, i, i], E[len(rows) + i, i + 1, i + 1] = 1.0, -1.0
     return matrix_algebra(E, f"sl({n})")
-
-
-def _sized(name: str, n: Any, least: int) -> None:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < least:
-        raise DomainError(f"{name}(n) needs a whole number n ≥ {least}, got {n!r}.")
 
 
 @lru_cache(maxsize=64)
@@ -220,20 +218,11 @@ def quadratic_casimirs(algebra: Algebra) -> np.ndarray:
     return np.einsum("uc,uab->cab", u[:, rank:], unit)
 
 
-@lru_cache(maxsize=1)
-def _weights() -> np.ndarray:
-    """B_k/k! for k = 4, 6, ...: of x/(e^x − 1) = Σ b_k x^k, whose product with Σ x^j/(j+1)! is 1."""
-    b = [Fraction(1)]
-    for k in range(1, 2 * _EVEN + 1):
-        b.append(-sum((b[i] / factorial(k + 1 - i) for i in range(k)), Fraction(0)))
-    return np.array([float(b[k]) for k in range(4, 2 * _EVEN + 1, 2)])
-
-
 def _bernoulli(A: Float[Array, "n n"], mu: Float[Array, " n"]) -> Float[Array, " n"]:
     """μ A/(e^A − 1) = μ − μA/2 + μA²/12 − ..."""
     first = mu @ A
     second = first @ A
-    weights = jnp.asarray(_weights(), mu.dtype)
+    weights = jnp.asarray(np.array([float(b) for b in bernoulli(2 * _EVEN + 1)[4::2]]), mu.dtype)
 
     def term(k, now):
         total, last = now

@@ -2,7 +2,8 @@
 
     q ⊕ v = wrap(q + v),    q1 ⊖ q0 = wrap(q1 − q0),    wrap(x) = x − 2π round(x/2π)
 
-The representative stays small, so angles lose no digits however often they wind. Who wants the winding number uses Euclidean(1).
+The representative stays small, so angles lose no digits however often they wind. Use Euclidean(1) to keep the winding
+number.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bismut.spaces.euclidean import Flat, check_dimension
+from bismut.registry import SPACES
+from bismut.spaces.euclidean import Flat
+from bismut.spaces.space import check_dimension
 
 _TURN = 2 * jnp.pi
 
@@ -33,6 +36,7 @@ class _Angles(Flat):
         return wrap(q)
 
 
+@SPACES.register
 @dataclass(frozen=True)
 class Circle(_Angles):
     """One angle. Points and velocities are numbers (arrays of shape ())."""
@@ -44,6 +48,7 @@ class Circle(_Angles):
         return jax.random.uniform(key, (), minval=-jnp.pi, maxval=jnp.pi)
 
 
+@SPACES.register
 @dataclass(frozen=True)
 class Torus(_Angles):
     """n angles. Points and velocities are arrays of shape (n,)."""

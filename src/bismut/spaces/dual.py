@@ -1,12 +1,11 @@
-"""What reduction by symmetry leaves: the dual of a Lie algebra, and what the group carries along.
+"""Reduced phase space: the dual of a Lie algebra with advected quantities.
 
     a ⊕ ξ = τ(ξ)⁻¹·a,        ξ ∈ 𝔤,   μ ∈ 𝔤*,        da/dt = −ξ·a,   dμ/dt = ad*_ξ μ + ...
 
-The points of this space are the advected quantities a (for a heavy top the vertical, seen from the body), and its velocities are those of the
+The points of this space are the advected quantities a (for a heavy top the vertical in the body frame), and its velocities are those of the
 group: a velocity moves a because the group acts on it. Momenta μ turn with the frame as on the group itself. So a function f(a, μ) moves a state
 along the very field that moves (g, μ) on T*G, pushed down by a = g⁻¹·a₀, and every scheme written with `move`, `nudge` and `ends` is its own
-reduction. Nothing leads back from two points to a velocity, for turns about a leave it where it is. Where nothing is advected there is one point,
-().
+reduction. Two points do not determine a velocity, since rotations about a leave it fixed. Where nothing is advected there is one point, ().
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ class Dual(Space):
                 raise ShapeError(f"{self.group} has {wanted}, got advected quantities of shape {self.shape}. Give act=(g, a) ↦ g⁻¹·a as well.")
 
     def __repr__(self):
-        letter = f"{self.group}*"
-        return letter if self.shape is None else f"{letter} with advected {self.shape}"
+        return f"{self.group}*" if self.shape is None else f"{self.group}* with advected {self.shape}"
 
     def using(self, retraction):
         return replace(self, group=self.group.using(retraction))
@@ -67,15 +65,15 @@ class Dual(Space):
     def move(self, q, velocity, time=1.0):
         if self.shape is None:
             return ()
-        return self._carried(self.group.tau(jax.tree.map(lambda leaf: time * leaf, velocity)), q)
+        return self._advected(self.group.tau(jax.tree.map(lambda leaf: time * leaf, velocity)), q)
 
     def nudge(self, q, e):
         if self.shape is None:
             return ()
         near = self.group.tau(e) if self.act is not None else self.group.nudge(self.group.origin(q.dtype), e)
-        return self._carried(near, q)
+        return self._advected(near, q)
 
-    def _carried(self, g: Point, a: Any) -> Any:
+    def _advected(self, g: Point, a: Any) -> Any:
         return a @ _rotation(g) if self.act is None else self.act(g, a)
 
     def subtract(self, q1, q0):
@@ -120,8 +118,8 @@ def poisson_tensor(space: Space, q: Point, p: Velocity) -> Float[Array, "z z"]:
         in_q, v = back(slope)
         zero = jax.tree.map(jnp.zeros_like, p)
         moved = jax.jvp(lambda e: space.nudge(q, e), (zero,), (v,))[1]
-        felt = jax.tree.map(jnp.subtract, space.turning(q, v, p), space.covector(q, in_q) if jax.tree.leaves(q) else zero)
-        return ravel_pytree((moved, felt))[0]
+        rate = jax.tree.map(jnp.subtract, space.turning(q, v, p), space.covector(q, in_q) if jax.tree.leaves(q) else zero)
+        return ravel_pytree((moved, rate))[0]
 
     return jax.vmap(field)(jnp.eye(flat.size, dtype=flat.dtype)).T
 

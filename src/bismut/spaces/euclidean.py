@@ -5,22 +5,16 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from bismut.errors import DomainError
-from bismut.spaces.space import Group, known
-
-
-def check_dimension(name: str, n: Any) -> None:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise DomainError(f"{name}(n) needs a whole number n ≥ 1, got n = {n!r}.")
+from bismut.registry import SPACES
+from bismut.spaces.space import Group, check_dimension, check_retraction
 
 
 class Flat(Group):
-    """What all abelian groups written additively share."""
+    """Abelian groups written additively."""
 
     def using(self, retraction):
-        known(retraction)  # all of them are the addition
+        check_retraction(retraction)  # every retraction is the addition
         return self
 
     def zero(self, dtype: Any = float):
@@ -69,6 +63,7 @@ class Flat(Group):
         return jnp.zeros_like(mu)
 
 
+@SPACES.register
 @dataclass(frozen=True)
 class Euclidean(Flat):
     """ℝⁿ. Points and velocities are arrays of shape (n,)."""

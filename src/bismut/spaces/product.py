@@ -1,7 +1,7 @@
 """Products A × B of different spaces and powers A^K of one.
 
 A point of A * B is a tuple (a, b). A point of A ** K is a point of A whose arrays have a leading axis of length K, so that K bodies are
-arrays, not K Python objects. Every verb acts factor by factor. A product of groups is a group; of other spaces it is a space and no more.
+arrays, not K Python objects. Every verb acts factor by factor. A product of groups is a group.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.body_loops import each
 from bismut.errors import DomainError, ShapeError
-from bismut.repetition import each
+from bismut.registry import SPACES
 from bismut.spaces.space import Group, Space
 
 
@@ -25,8 +26,83 @@ def product(a: Space, b: Space) -> "Product":
     return Product(tuple(factors))
 
 
+class _Factorwise(Space):
+    """Verbs that act on every factor separately, by `_map`."""
+
+    def _map(self, verb: str, *arguments: Any, common: tuple = ()) -> Any:
+        """The verb of each factor, at its part of the arguments and at what is common to all."""
+        raise NotImplementedError
+
+    def translation(self, q, direction):
+        return self._map("translation", q, common=(direction,))
+
+    def left_rotation(self, q, axis):
+        return self._map("left_rotation", q, common=(axis,))
+
+    def right_rotation(self, q, axis):
+        return self._map("right_rotation", q, common=(axis,))
+
+    def move(self, q, velocity, time=1.0):
+        return self._map("move", q, velocity, common=(time,))
+
+    def nudge(self, q, e):
+        return self._map("nudge", q, e)
+
+    def covector(self, q, slope):
+        return self._map("covector", q, slope)
+
+    def subtract(self, q1, q0):
+        return self._map("subtract", q1, q0)
+
+    def coordinate_rate(self, q0, x, v):
+        return self._map("coordinate_rate", q0, x, v)
+
+    def turning(self, q, v, p):
+        return self._map("turning", q, v, p)
+
+    def project(self, q):
+        return self._map("project", q)
+
+
+class _FactorwiseGroup(Group):
+    """Group verbs that act on every factor separately; `move`, `subtract` and what follows from them are those of `_Factorwise`."""
+
+    _map: Callable
+
+    def tau(self, x):
+        return self._map("tau", x)
+
+    def tau_inv(self, g):
+        return self._map("tau_inv", g)
+
+    def dtau_inv(self, x, y):
+        return self._map("dtau_inv", x, y)
+
+    def dtau_inv_adjoint(self, x, mu):
+        return self._map("dtau_inv_adjoint", x, mu)
+
+    def multiply(self, g, h):
+        return self._map("multiply", g, h)
+
+    def inverse(self, g):
+        return self._map("inverse", g)
+
+    def Ad(self, g, x):
+        return self._map("Ad", g, x)
+
+    def Ad_star(self, g, mu):
+        return self._map("Ad_star", g, mu)
+
+    def bracket(self, x, y):
+        return self._map("bracket", x, y)
+
+    def ad_star(self, x, mu):
+        return self._map("ad_star", x, mu)
+
+
+@SPACES.register
 @dataclass(frozen=True)
-class Product(Space):
+class Product(_Factorwise):
     """A × B × ... Points, velocities and momenta are tuples, one entry per factor."""
 
     factors: tuple[Space, ...]
@@ -40,8 +116,8 @@ class Product(Space):
     def using(self, retraction):
         return Product(tuple(factor.using(retraction) for factor in self.factors))
 
-    def _each(self, verb: str, *arguments):
-        return tuple(getattr(factor, verb)(*parts) for factor, *parts in zip(self.factors, *arguments, strict=True))
+    def _map(self, verb, *arguments, common=()):
+        return tuple(getattr(factor, verb)(*parts, *common) for factor, *parts in zip(self.factors, *arguments, strict=True))
 
     def origin(self, dtype: Any = float):
         return tuple(factor.origin(dtype) for factor in self.factors)
@@ -50,7 +126,7 @@ class Product(Space):
         return tuple(factor.zero(dtype) for factor in self.factors)
 
     def random(self, key):
-        return self._each("random", jax.random.split(key, len(self.factors)))
+        return self._map("random", jax.random.split(key, len(self.factors)))
 
     def cells(self):
         return tuple(size for factor in self.factors for size in factor.cells())
@@ -59,46 +135,17 @@ class Product(Space):
     def mixes_arrays(self):
         return any(factor.mixes_arrays for factor in self.factors)
 
-    def translation(self, q, direction):
-        return tuple(factor.translation(part, direction) for factor, part in zip(self.factors, q, strict=True))
-
-    def left_rotation(self, q, axis):
-        return tuple(factor.left_rotation(part, axis) for factor, part in zip(self.factors, q, strict=True))
-
-    def right_rotation(self, q, axis):
-        return tuple(factor.right_rotation(part, axis) for factor, part in zip(self.factors, q, strict=True))
-
-    def move(self, q, velocity, time=1.0):
-        return self._each("move", q, velocity, (time,) * len(self.factors))
-
-    def nudge(self, q, e):
-        return self._each("nudge", q, e)
-
-    def covector(self, q, slope):
-        return self._each("covector", q, slope)
-
-    def subtract(self, q1, q0):
-        return self._each("subtract", q1, q0)
-
     def ends(self, q0, q1, x, a):
-        a0, a1 = zip(*self._each("ends", q0, q1, x, a), strict=True)
+        a0, a1 = zip(*self._map("ends", q0, q1, x, a), strict=True)
         return a0, a1
 
-    def coordinate_rate(self, q0, x, v):
-        return self._each("coordinate_rate", q0, x, v)
-
     def bracket_form(self, q, p):
-        return jax.scipy.linalg.block_diag(*self._each("bracket_form", q, p))
-
-    def turning(self, q, v, p):
-        return self._each("turning", q, v, p)
-
-    def project(self, q):
-        return self._each("project", q)
+        return jax.scipy.linalg.block_diag(*self._map("bracket_form", q, p))
 
     def check(self, q, name="q"):
         if not isinstance(q, tuple | list) or len(q) != len(self.factors):
-            raise ShapeError(f"{name} must be a tuple of {len(self.factors)} points on {self}, got {_kind(q)}.")
+            text = f"a tuple of {len(q)}" if isinstance(q, tuple | list) else f"an array of shape {np.shape(q)}"
+            raise ShapeError(f"{name} must be a tuple of {len(self.factors)} points on {self}, got {text}.")
         batches = [factor.check(part, f"{name}[{i}]") for i, (factor, part) in enumerate(zip(self.factors, q, strict=True))]
         if len(set(batches)) > 1:
             raise ShapeError(f"The parts of {name} have different leading axes: {batches}.")
@@ -108,8 +155,9 @@ class Product(Space):
         return " * ".join(str(factor) for factor in self.factors)
 
 
+@SPACES.register
 @dataclass(frozen=True)
-class Power(Space):
+class Power(_Factorwise):
     """A^K, batched: every array of a point, velocity or momentum of A gains a leading axis of length K."""
 
     base: Any  # a Space; a Group for a PowerGroup
@@ -129,8 +177,8 @@ class Power(Space):
     def using(self, retraction):
         return replace(self, base=self.base.using(retraction))
 
-    def _all(self, verb: Callable, *arguments):
-        return each(verb, *arguments)
+    def _map(self, verb, *arguments, common=()):
+        return each(lambda *parts: getattr(self.base, verb)(*parts, *common), *arguments)
 
     def origin(self, dtype: Any = float):
         return self._repeat(self.base.origin(dtype))
@@ -151,43 +199,13 @@ class Power(Space):
     def mixes_arrays(self):
         return self.base.mixes_arrays
 
-    def translation(self, q, direction):
-        return self._all(lambda a: self.base.translation(a, direction), q)
-
-    def left_rotation(self, q, axis):
-        return self._all(lambda a: self.base.left_rotation(a, axis), q)
-
-    def right_rotation(self, q, axis):
-        return self._all(lambda a: self.base.right_rotation(a, axis), q)
-
-    def move(self, q, velocity, time=1.0):
-        return self._all(lambda a, v: self.base.move(a, v, time), q, velocity)
-
-    def nudge(self, q, e):
-        return self._all(self.base.nudge, q, e)
-
-    def covector(self, q, slope):
-        return self._all(self.base.covector, q, slope)
-
-    def subtract(self, q1, q0):
-        return self._all(self.base.subtract, q1, q0)
-
     def ends(self, q0, q1, x, a):
-        return self._all(self.base.ends, q0, q1, x, a)
-
-    def coordinate_rate(self, q0, x, v):
-        return self._all(self.base.coordinate_rate, q0, x, v)
-
-    def turning(self, q, v, p):
-        return self._all(self.base.turning, q, v, p)
+        return self._map("ends", q0, q1, x, a)
 
     def bracket_form(self, q, p):
-        # Velocities of a product base are flattened array by array, not body by body, so the blocks are found through `turning`.
+        # Velocities of a product base are flattened array by array, not body by body, so the diagonal blocks follow from `turning`.
         frame = jnp.eye(self.dim, dtype=jax.tree.leaves(p)[0].dtype)
         return jax.vmap(lambda x: self.flatten(self.turning(q, self.unflatten(x), p)))(frame)
-
-    def project(self, q):
-        return self._all(self.base.project, q)
 
     def check(self, q, name="q"):
         batch = self.base.check(q, name)
@@ -199,73 +217,9 @@ class Power(Space):
         return f"({self.base}) ** {self.count}" if isinstance(self.base, Product) else f"{self.base} ** {self.count}"
 
 
-class ProductGroup(Product, Group):
-    """G × H × ... with the verbs of a group, factor by factor; move, subtract and what follows from them are those of the factors."""
-
-    def tau(self, x):
-        return self._each("tau", x)
-
-    def tau_inv(self, g):
-        return self._each("tau_inv", g)
-
-    def dtau_inv(self, x, y):
-        return self._each("dtau_inv", x, y)
-
-    def dtau_inv_adjoint(self, x, mu):
-        return self._each("dtau_inv_adjoint", x, mu)
-
-    def multiply(self, g, h):
-        return self._each("multiply", g, h)
-
-    def inverse(self, g):
-        return self._each("inverse", g)
-
-    def Ad(self, g, x):
-        return self._each("Ad", g, x)
-
-    def Ad_star(self, g, mu):
-        return self._each("Ad_star", g, mu)
-
-    def bracket(self, x, y):
-        return self._each("bracket", x, y)
-
-    def ad_star(self, x, mu):
-        return self._each("ad_star", x, mu)
+class ProductGroup(Product, _FactorwiseGroup):
+    """G × H × ..., a group."""
 
 
-class PowerGroup(Power, Group):
-    """G^K with the verbs of a group, one factor after the other."""
-
-    def tau(self, x):
-        return self._all(self.base.tau, x)
-
-    def tau_inv(self, g):
-        return self._all(self.base.tau_inv, g)
-
-    def dtau_inv(self, x, y):
-        return self._all(self.base.dtau_inv, x, y)
-
-    def dtau_inv_adjoint(self, x, mu):
-        return self._all(self.base.dtau_inv_adjoint, x, mu)
-
-    def multiply(self, g, h):
-        return self._all(self.base.multiply, g, h)
-
-    def inverse(self, g):
-        return self._all(self.base.inverse, g)
-
-    def Ad(self, g, x):
-        return self._all(self.base.Ad, g, x)
-
-    def Ad_star(self, g, mu):
-        return self._all(self.base.Ad_star, g, mu)
-
-    def bracket(self, x, y):
-        return self._all(self.base.bracket, x, y)
-
-    def ad_star(self, x, mu):
-        return self._all(self.base.ad_star, x, mu)
-
-
-def _kind(q) -> str:
-    return f"a tuple of {len(q)}" if isinstance(q, tuple | list) else f"an array of shape {np.shape(q)}"
+class PowerGroup(Power, _FactorwiseGroup):
+    """G^K, a group."""

@@ -9,26 +9,26 @@ The lower block of dexp⁻¹ is the derivative of D in the direction v, because 
 Points are pairs (R, x) of a rotation matrix and a position; velocities are (angular, linear) in the body frame, one array.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import DomainError, ShapeError
+from bismut.registry import SPACES
 from bismut.spaces import rotation, series
-from bismut.spaces.rotation import SO3, cross, name_of
-from bismut.spaces.space import Group, known
+from bismut.spaces.rotation import SO2, SO3, RetractedGroup, cross, orthonormal
+from bismut.spaces.space import Group
 from bismut.tracing import traced
 
 
-class _RigidMotion(Group):
-    """What SE(2) and SE(3) share: a semidirect product of rotations and translations."""
+class _RigidMotion(RetractedGroup):
+    """A semidirect product of rotations and translations."""
 
     points_are = "pairs (R, x)"
-    rotations: Group
-    retraction: str
+    rotations: ClassVar[Group]
 
     def cells(self):
         return (self.dim,)
@@ -47,8 +47,9 @@ class _RigidMotion(Group):
         turn = jnp.ravel(jnp.asarray(axis, q[0].dtype))
         return jnp.concatenate([turn, jnp.zeros(q[1].shape[0], q[0].dtype)])
 
-    def __repr__(self):
-        return name_of(type(self).__name__, self.retraction)
+    def move(self, q, velocity, time=1.0):
+        R, x = super().move(q, velocity, time)
+        return orthonormal(R), x
 
     def multiply(self, g, h):
         (R, x), (S, y) = g, h
@@ -57,6 +58,10 @@ class _RigidMotion(Group):
     def inverse(self, g):
         R, x = g
         return R.T, -(R.T @ x)
+
+    def random(self, key):
+        turn, shift = jax.random.split(key)
+        return self.rotations.random(turn), jax.random.normal(shift, jax.eval_shape(self.origin)[1].shape)
 
     def project(self, q):
         return self.rotations.project(q[0]), q[1]
@@ -84,18 +89,12 @@ class _RigidMotion(Group):
         return jnp.concatenate([jnp.concatenate([R, x[:, None]], axis=1), last])
 
 
+@SPACES.register
 @dataclass(frozen=True, repr=False)
 class SE3(_RigidMotion):
     """Rigid motions of space. Points are pairs (R (3, 3), x (3,)), velocities arrays (6,): body angular, then body linear velocity."""
 
-    retraction: str = "cayley"
     rotations = SO3()
-
-    def __post_init__(self):
-        known(self.retraction)
-
-    def using(self, retraction):
-        return replace(self, retraction=retraction)
 
     def origin(self, dtype: Any = float):
         return jnp.eye(3, dtype=dtype), jnp.zeros(3, dtype)
@@ -142,11 +141,8 @@ class SE3(_RigidMotion):
     def bracket(self, x, y):
         return jnp.concatenate([cross(x[:3], y[:3]), cross(x[:3], y[3:]) + cross(x[3:], y[:3])])
 
-    def random(self, key):
-        turn, shift = jax.random.split(key)
-        return self.rotations.random(turn), jax.random.normal(shift, (3,))
 
-
+@SPACES.register
 @dataclass(frozen=True, repr=False)
 class SE2(_RigidMotion):
     """Rigid motions of the plane. Points are pairs (R (2, 2), x (2,)), velocities arrays (3,): angular, then body linear velocity.
@@ -154,18 +150,11 @@ class SE2(_RigidMotion):
     A subgroup of SE(3): every formula is SE(3)'s, restricted to rotations about the third axis and translations normal to it.
     """
 
-    retraction: str = "cayley"
-    rotations = rotation.SO2()
-
-    def __post_init__(self):
-        known(self.retraction)
+    rotations = SO2()
 
     @property
     def _large(self) -> SE3:
         return SE3(self.retraction)
-
-    def using(self, retraction):
-        return replace(self, retraction=retraction)
 
     def origin(self, dtype: Any = float):
         return jnp.eye(2, dtype=dtype), jnp.zeros(2, dtype)
@@ -192,10 +181,6 @@ class SE2(_RigidMotion):
 
     def bracket(self, x, y):
         return _drop(self._large.bracket(_lift(x), _lift(y)))
-
-    def random(self, key):
-        turn, shift = jax.random.split(key)
-        return self.rotations.random(turn), jax.random.normal(shift, (2,))
 
 
 def _lift(x):

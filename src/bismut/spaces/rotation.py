@@ -19,8 +19,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DomainError
+from bismut.registry import SPACES
 from bismut.spaces import series
-from bismut.spaces.space import Group, known
+from bismut.spaces.space import Group, check_retraction
 
 # The Levi-Civita symbol as the matrix of x ↦ x̂. Contractions with constants keep programs short; zeros in them cost nothing once folded.
 _HAT = np.zeros((3, 3, 3))
@@ -29,7 +30,7 @@ for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
 
 
 def hat(x: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """The matrix of x × ·."""
+    """The matrix of x × ·, by contraction with a constant: programs are four times shorter than with components, and native code folds the zeros."""
     return jnp.asarray(_HAT, x.dtype) @ x
 
 
@@ -95,7 +96,7 @@ def _halves(R):
     return q[0], q[1:]
 
 
-class Retraction(NamedTuple):
+class _Retraction(NamedTuple):
     """τ, τ⁻¹ and dτ⁻¹ of a group."""
 
     tau: Callable
@@ -103,21 +104,58 @@ class Retraction(NamedTuple):
     dinv: Callable
 
 
-ROTATIONS = {"cayley": Retraction(cayley, cayley_inv, dcayley_inv), "exp": Retraction(exp, log, dexp_inv)}
+_RETRACTIONS = {"cayley": _Retraction(cayley, cayley_inv, dcayley_inv), "exp": _Retraction(exp, log, dexp_inv)}
 
 
-@dataclass(frozen=True)
-class SO3(Group):
-    """Rotations of space. Points are matrices (3, 3), velocities body angular velocities (3,)."""
+def orthonormal(R: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """R (3 − RᵀR)/2 in single precision: a Newton–Schulz step to the polar factor, which squares the error of RᵀR = 1.
+
+    Without it round-off adds up, to 3e−4 after 10⁶ steps; in double precision it is 1e−12 there, and the product is left as it is. Along the group
+    the derivative is the identity.
+    """
+    return R - 0.5 * R @ (R.T @ R - jnp.eye(R.shape[-1], dtype=R.dtype)) if R.dtype == jnp.float32 else R
+
+
+@dataclass(frozen=True, repr=False)
+class RetractedGroup(Group):
+    """A group with a choice of retraction, by name."""
 
     retraction: str = "cayley"
-    points_are = "rotation matrices"
 
     def __post_init__(self):
-        known(self.retraction)
+        check_retraction(self.retraction)
 
     def using(self, retraction):
         return replace(self, retraction=retraction)
+
+    def __repr__(self):
+        return f"{type(self).__name__}()" if self.retraction == "cayley" else f'{type(self).__name__}("{self.retraction}")'
+
+
+class _RotationGroup(RetractedGroup):
+    """Rotation matrices."""
+
+    points_are = "rotation matrices"
+
+    def move(self, q, velocity, time=1.0):
+        return orthonormal(super().move(q, velocity, time))
+
+    def multiply(self, g, h):
+        return g @ h
+
+    def inverse(self, g):
+        return g.T
+
+    def violation(self, q):
+        """Largest entry of |RᵀR − 1| and |det R − 1| over a batch of matrices."""
+        defect = np.abs(np.swapaxes(q, -1, -2) @ q - np.eye(q.shape[-1])).max()
+        return float(max(defect, np.abs(np.linalg.det(q) - 1).max()))
+
+
+@SPACES.register
+@dataclass(frozen=True, repr=False)
+class SO3(_RotationGroup):
+    """Rotations of space. Points are matrices (3, 3), velocities body angular velocities (3,)."""
 
     def origin(self, dtype: Any = float):
         return jnp.eye(3, dtype=dtype)
@@ -142,23 +180,17 @@ class SO3(Group):
         return jnp.asarray(axis, q.dtype)
 
     def tau(self, x):
-        return ROTATIONS[self.retraction].tau(x)
+        return _RETRACTIONS[self.retraction].tau(x)
 
     def tau_inv(self, g):
-        return ROTATIONS[self.retraction].inv(g)
+        return _RETRACTIONS[self.retraction].inv(g)
 
     def dtau_inv(self, x, y):
-        return ROTATIONS[self.retraction].dinv(x, y)
+        return _RETRACTIONS[self.retraction].dinv(x, y)
 
     def dtau_inv_adjoint(self, x, mu):
         # Both tangents have the form a(x) + b x̂ with a symmetric and even, so the adjoint is the same at −x.
-        return ROTATIONS[self.retraction].dinv(-x, mu)
-
-    def multiply(self, g, h):
-        return g @ h
-
-    def inverse(self, g):
-        return g.T
+        return _RETRACTIONS[self.retraction].dinv(-x, mu)
 
     def nudge(self, q, e):
         return q + q @ hat(e)
@@ -183,9 +215,6 @@ class SO3(Group):
         turned = jnp.sign(jnp.linalg.det(u @ vt))[..., None, None]  # a reflection is undone along the shortest axis
         return u @ jnp.concatenate([vt[..., :2, :], turned * vt[..., 2:, :]], -2)
 
-    def violation(self, q):
-        return _orthogonality(q)
-
     def hint(self, shape):
         if shape[-1:] == (4,):
             return "A quaternion becomes one with SO3().from_quaternion(q)."
@@ -203,7 +232,7 @@ class SO3(Group):
         s, v = _halves(jnp.asarray(R))
         return jnp.concatenate([s[None], v])
 
-    def from_rotation_vector(self, x: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    def from_rotation_vector(self, x: Float[Array | np.ndarray, "3"]) -> Float[Array, "3 3"]:
         """The rotation by the angle |x| about x."""
         return exp(jnp.asarray(x))
 
@@ -233,25 +262,14 @@ class SO3(Group):
         a, b = (last + 1) % 3, (last + 2) % 3
         return jnp.array([first, second, jnp.arctan2(rest[b, a], rest[a, a])])
 
-    def __repr__(self):
-        return name_of("SO3", self.retraction)
 
-
-@dataclass(frozen=True)
-class SO2(Group):
+@SPACES.register
+@dataclass(frozen=True, repr=False)
+class SO2(_RotationGroup):
     """Rotations of the plane. Points are matrices (2, 2), the velocity is one number; an abelian group.
 
     The angle of τ(x) is x for exp and 2 arctan(x/2) for cay, so dcay⁻¹_x = 1 + x²/4.
     """
-
-    retraction: str = "cayley"
-    points_are = "rotation matrices"
-
-    def __post_init__(self):
-        known(self.retraction)
-
-    def using(self, retraction):
-        return replace(self, retraction=retraction)
 
     def origin(self, dtype: Any = float):
         return jnp.eye(2, dtype=dtype)
@@ -289,12 +307,6 @@ class SO2(Group):
     def dtau_inv_adjoint(self, x, mu):
         return self.dtau_inv(x, mu)
 
-    def multiply(self, g, h):
-        return g @ h
-
-    def inverse(self, g):
-        return g.T
-
     def Ad(self, g, x):
         return x
 
@@ -311,18 +323,8 @@ class SO2(Group):
         n = jnp.hypot(c, s)
         return jnp.stack([jnp.stack([c, -s], -1), jnp.stack([s, c], -1)], -2) / n[..., None, None]
 
-    def violation(self, q):
-        return _orthogonality(q)
-
     def hint(self, shape):
         return "For the angle itself use Circle()." if shape == () else ""
-
-    def __repr__(self):
-        return name_of("SO2", self.retraction)
-
-
-def name_of(group: str, retraction: str) -> str:
-    return f"{group}()" if retraction == "cayley" else f'{group}("{retraction}")'
 
 
 _EVEN = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
@@ -330,12 +332,6 @@ _EVEN = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
 
 def _turn(c, s):
     return jnp.array([[c, -s], [s, c]])
-
-
-def _orthogonality(q: np.ndarray) -> float:
-    """Largest entry of |RᵀR − 1| and |det R − 1| over a batch of matrices."""
-    defect = np.abs(np.swapaxes(q, -1, -2) @ q - np.eye(q.shape[-1])).max()
-    return float(max(defect, np.abs(np.linalg.det(q) - 1).max()))
 
 
 def _euler_axes(axes) -> tuple[int, int, int]:

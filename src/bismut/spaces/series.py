@@ -1,45 +1,31 @@
-"""Functions of z = θ² that closed forms lose near θ = 0.
+"""Functions of z = θ² whose closed forms cancel near θ = 0.
 
     sinc(z)    = sin θ / θ               versine(z) = (1 − cos θ) / θ²
     residue(z) = (θ − sin θ) / θ³        cotangent(z) = (1 − (θ/2) cot(θ/2)) / θ²
     arctangent(z) = arctan(√z) / √z
 
-They are analytic in z, so derivatives of every order exist at 0, and we differentiate exactly there. Below a border the Taylor series is used, with
+They are analytic in z, so derivatives of every order exist at 0 and are exact there. Below a border the Taylor series is used, with
 enough terms for the third derivative too; the closed forms, which lose ε/z³ in it, begin where that no longer matters.
 """
 
 from fractions import Fraction
+from functools import cache
 from math import factorial
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-# Numerators and denominators of the Bernoulli numbers |B_2n|, n = 1, 2, ...; the ratio of |B_2n|/(2n)! tends to 1/4π².
-_BERNOULLI = (
-    (1, 6),
-    (1, 30),
-    (1, 42),
-    (1, 30),
-    (5, 66),
-    (691, 2730),
-    (7, 6),
-    (3617, 510),
-    (43867, 798),
-    (174611, 330),
-    (854513, 138),
-    (236364091, 2730),
-    (8553103, 6),
-    (23749461029, 870),
-    (8615841276005, 14322),
-    (7709321041217, 510),
-    (2577687858367, 6),
-    (26315271553053477373, 1919190),
-    (2929993913841559, 6),
-    (261082718496449122051, 13530),
-)
-
 _TERMS = 20
 _BORDER = 9.0
+
+
+@cache
+def bernoulli(terms: int) -> tuple[Fraction, ...]:
+    """b_k = B_k/k! for k < terms, the series of x/(e^x − 1), exactly: its product with Σ x^j/(j+1)! is 1. |b_2n| falls by 4π² from term to term."""
+    b = [Fraction(1)]
+    for k in range(1, terms):
+        b.append(-sum((b[i] / factorial(k + 1 - i) for i in range(k)), Fraction(0)))
+    return tuple(b)
 
 
 def _polynomial(z, coefficients):
@@ -72,7 +58,7 @@ def residue(z: Float[Array, ""]) -> Float[Array, ""]:
 
 
 def cotangent(z: Float[Array, ""]) -> Float[Array, ""]:
-    coefficients = tuple(float(Fraction(*b) / factorial(2 * n + 2)) for n, b in enumerate(_BERNOULLI))
+    coefficients = tuple(float(abs(b)) for b in bernoulli(2 * _TERMS + 1)[2::2])
     # cos/sin and not 1/tan, whose derivatives cancel at half a turn. The series has the radius 4π²: at the border k³ (z/4π²)^k is 1e−13 for k = 20.
     return _joined(z, coefficients, lambda t: (1 - 0.5 * t * jnp.cos(t / 2) / jnp.sin(t / 2)) / t**2, border=4.0)
 

@@ -1,10 +1,10 @@
-"""What a configuration space must be able to do.
+"""Configuration spaces: what a space must define, and what follows.
 
     move      q ⊕ v        the point reached from q along the velocity v in unit time
     subtract  q1 ⊖ q0      the velocity that leads from q0 to q1:   q0 ⊕ (q1 ⊖ q0) = q1
 
-From these two everything a scheme needs follows, by automatic differentiation if a space says no more. A `Group` says more: its velocities
-are left-trivialised (body) velocities and its retraction τ and right-trivialised tangent dτ⁻¹ have closed forms.
+From these two everything a scheme needs follows by automatic differentiation, unless a space gives closed forms. A `Group` does: its velocities are
+left-trivialised (body) velocities, with a retraction τ and its right-trivialised tangent dτ⁻¹.
 
 Points, velocities and momenta are plain arrays or tuples of arrays. A space is a value: it holds sizes, never data.
 """
@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DomainError, ShapeError, nearest
-from bismut.showing import table
+from bismut.formatting import table
 from bismut.tracing import traced
 
 if TYPE_CHECKING:
@@ -50,17 +50,22 @@ def pair(p: Velocity, v: Velocity) -> Float[Array, ""]:
 RETRACTIONS = ("cayley", "exp")
 
 
-def known(retraction: str) -> str:
-    """The name of a retraction, refused if there is none of that name."""
+def check_retraction(retraction: str) -> str:
+    """The name of a retraction; an error if there is none of that name."""
     if retraction not in RETRACTIONS:
         raise DomainError(f"There is no retraction {retraction!r}. {nearest(retraction, RETRACTIONS)}")
     return retraction
 
 
+def check_dimension(name: str, n: Any, least: int = 1) -> None:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < least:
+        raise DomainError(f"{name}(n) needs a whole number n ≥ {least}, got n = {n!r}.")
+
+
 class Space:
     """A configuration space: a value with verbs. To define your own, subclass it with origin, zero, move and subtract; the rest follows."""
 
-    points_are: str = "points"  # what `check` calls them
+    points_are: str = "points"  # as `check` names them
 
     @property
     def dim(self) -> int:
@@ -69,22 +74,22 @@ class Space:
 
     def origin(self, dtype: Any = float) -> Point:
         """A distinguished point; the identity of a group."""
-        raise NotImplementedError(f"{type(self).__name__} must define origin().")
+        raise _missing(self, "origin")
 
     def zero(self, dtype: Any = float) -> Velocity:
         """The zero velocity, which also shows the structure of velocities and momenta."""
-        raise NotImplementedError(f"{type(self).__name__} must define zero().")
+        raise _missing(self, "zero")
 
     def move(self, q: Point, velocity: Velocity, time: Scalar = 1.0) -> Point:
         """q ⊕ time·velocity."""
-        raise NotImplementedError(f"{type(self).__name__} must define move().")
+        raise _missing(self, "move")
 
     def subtract(self, q1: Point, q0: Point) -> Velocity:
         """q1 ⊖ q0, the velocity that leads from q0 to q1 in unit time."""
-        raise NotImplementedError(f"{type(self).__name__} must define subtract().")
+        raise _missing(self, "subtract")
 
     def gap(self, q1: Point, q0: Point) -> Float[Array, " n"]:
-        """Numbers that vanish where two points are one: what distances are measured by."""
+        """Numbers that vanish where two points are equal: distances are measured by them."""
         return self.flatten(self.subtract(q1, q0))
 
     def nudge(self, q: Point, e: Velocity) -> Point:
@@ -113,7 +118,7 @@ class Space:
         raise DomainError(f"{self} has only one way to move and no retraction {retraction!r}. Omit retraction=.")
 
     def ends(self, q0: Point, q1: Point, x: Velocity, a: Velocity) -> tuple[Velocity, Velocity]:
-        """Covectors felt at both ends by a covector a on the displacement x = q1 ⊖ q0.
+        """The covectors at both ends that a covector a on the displacement x = q1 ⊖ q0 stands for.
 
         ⟨a, δx⟩ = ⟨a0, δq0⟩ + ⟨a1, δq1⟩.
         """
@@ -257,35 +262,35 @@ class Group(Space):
 
     def tau(self, x: Velocity) -> Point:
         """τ(x): the group element that the velocity x leads to from the identity."""
-        raise NotImplementedError(f"{type(self).__name__} must define tau().")
+        raise _missing(self, "tau")
 
     def tau_inv(self, g: Point) -> Velocity:
         """τ⁻¹(g): the velocity that leads from the identity to g."""
-        raise NotImplementedError(f"{type(self).__name__} must define tau_inv().")
+        raise _missing(self, "tau_inv")
 
     def dtau_inv(self, x: Velocity, y: Velocity) -> Velocity:
         """dτ⁻¹_x y."""
-        raise NotImplementedError(f"{type(self).__name__} must define dtau_inv().")
+        raise _missing(self, "dtau_inv")
 
     def multiply(self, g: Point, h: Point) -> Point:
         """g h."""
-        raise NotImplementedError(f"{type(self).__name__} must define multiply().")
+        raise _missing(self, "multiply")
 
     def inverse(self, g: Point) -> Point:
         """g⁻¹."""
-        raise NotImplementedError(f"{type(self).__name__} must define inverse().")
+        raise _missing(self, "inverse")
 
     def Ad(self, g: Point, x: Velocity) -> Velocity:
         """Ad_g x = g x g⁻¹."""
-        raise NotImplementedError(f"{type(self).__name__} must define Ad().")
+        raise _missing(self, "Ad")
 
     def bracket(self, x: Velocity, y: Velocity) -> Velocity:
         """[x, y] = ad_x y."""
-        raise NotImplementedError(f"{type(self).__name__} must define bracket().")
+        raise _missing(self, "bracket")
 
     @property
     def casimirs(self) -> dict[str, Callable[[Velocity], Scalar]]:
-        """Functions of μ that coadjoint motion Ad*_g μ keeps, by name; those that are known."""
+        """Functions of μ that coadjoint motion Ad*_g μ conserves, by name; those with a formula here."""
         return {}
 
     # The adjoints: ⟨A* μ, y⟩ = ⟨μ, A y⟩.
@@ -325,6 +330,10 @@ class Group(Space):
     def coordinate_rate(self, q0: Point, x: Velocity, v: Velocity) -> Velocity:
         del q0
         return self.dtau_inv(scale(-1.0, x), v)
+
+
+def _missing(space: Space, verb: str) -> NotImplementedError:
+    return NotImplementedError(f"{type(space).__name__} must define {verb}().")
 
 
 def _adjoint(linear, mu: Velocity) -> Velocity:

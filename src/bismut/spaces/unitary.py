@@ -3,10 +3,10 @@
     X = A + iS,   A = (M − Mᵀ)/2,  S = (M + Mᵀ)/2,        ⟨μ, ξ⟩ = Σ M_ij M′_ij = Re tr X†Y,        ad*_x μ = [μ, x],   Ad*_g μ = g⁻¹ μ g
     cay x = (1 + x/2)(1 − x/2)⁻¹,        (dcay⁻¹_x)* μ = (1 + x/2) μ (1 − x/2)
 
-A real matrix M is a skew-Hermitian one: no component is redundant, and none needs complex numbers. Its trace is the one of u(N) that su(N) has not;
-it is a Casimir, so what begins in su(N) stays there. The step with Cayley's retraction is the isospectral midpoint rule (Modin and Viviani, Found.
-Comput. Math. 20, 889 (2020)), and all of it are products of matrices, N³ instead of the N⁶ structure constants. The inverse is that of 1 − x²/4 = 1
-+ x†x/4 by Newton's iteration, Y ← Y(2 − BY), which doubles its digits with every turn while |x| < 2.
+A real matrix M is a skew-Hermitian one: no component is redundant, and none needs complex numbers. Its trace is the component of u(N) that su(N)
+lacks; it is a Casimir, so what begins in su(N) stays there. The step with Cayley's retraction is the isospectral midpoint rule (Modin and Viviani,
+Found. Comput. Math. 20, 889 (2020)), and all of it are products of matrices, N³ instead of the N⁶ structure constants. The inverse is that of 1 −
+x²/4 = 1 + x†x/4 by Newton's iteration, Y ← Y(2 − BY), which doubles its correct digits with every iteration while |x| < 2.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import DomainError, ShapeError
-from bismut.spaces.space import Group, known
+from bismut.registry import SPACES
+from bismut.spaces.space import Group, check_dimension, check_retraction
 from bismut.tracing import traced
 
-Pair = tuple[Float[Array, "N N"], Float[Array, "N N"]]  # real and imaginary part
-_TURNS = 7  # of the inverse: from |x|²/4 = ¾ to round-off
+ComplexMatrix = tuple[Float[Array, "N N"], Float[Array, "N N"]]  # real and imaginary part
+_ITERATIONS = 7  # of the inverse: from |x|²/4 = ¾ to round-off
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,14 +36,13 @@ class Unitary(Group):
     points_are = "unitary matrices, real part and imaginary part"
 
     def __post_init__(self):
-        if isinstance(self.n, bool) or not isinstance(self.n, int | np.integer) or self.n < 2:
-            raise DomainError(f"su(n) needs a whole number n ≥ 2, got {self.n!r}.")
+        check_dimension("su", self.n, 2)
 
     def __repr__(self):
         return f"su({self.n})"
 
     def using(self, retraction):
-        if known(retraction) != "cayley":
+        if check_retraction(retraction) != "cayley":
             raise DomainError(f"{self} moves only by Cayley's retraction. Omit retraction=.")
         return self
 
@@ -71,17 +71,17 @@ class Unitary(Group):
         half = _plus_one(parts(0.5 * x))
         return _times(_times(half, self._inverse_square(x)), half)
 
-    def _inverse_square(self, x) -> Pair:
+    def _inverse_square(self, x) -> ComplexMatrix:
         """(1 − x²/4)⁻¹."""
         X, one = parts(0.5 * x), jnp.eye(self.n, dtype=x.dtype)
         square = _times(X, X)
         B = one - square[0], -square[1]
 
-        def turn(_, Y):
+        def iterate(_, Y):
             rest = _times(B, Y)
             return _times(Y, (2 * one - rest[0], -rest[1]))
 
-        return jax.lax.fori_loop(0, _TURNS, turn, _plus_one(square))
+        return jax.lax.fori_loop(0, _ITERATIONS, iterate, _plus_one(square))
 
     def coadjoint(self, x, mu):
         # μ − [x, μ̄] with μ = (1 + x/2) μ̄ (1 − x/2): round-off is that of the change, not of μ. As g⁻¹ μ g it drifts by 2e−16 of μ in every step.
@@ -123,8 +123,9 @@ class Unitary(Group):
         return {"trace": jnp.trace, "traces": spectrum}
 
 
+@SPACES.register
 def su(n: int) -> Unitary:
-    """su(n), skew-Hermitian matrices A + iS as real matrices M = A + S, with A skew and S symmetric. The trace of M is kept, 0 for su(n)."""
+    """su(n), skew-Hermitian matrices A + iS as real matrices M = A + S, with A skew and S symmetric. The trace of M is conserved, 0 for su(n)."""
     return Unitary(n)
 
 
@@ -132,36 +133,36 @@ def _complex(q: Any) -> np.ndarray:
     return np.asarray(q[0]) + 1j * np.asarray(q[1])
 
 
-def parts(M: Float[Array, "N N"]) -> Pair:
+def parts(M: Float[Array, "N N"]) -> ComplexMatrix:
     """A and S of A + iS."""
     return 0.5 * (M - M.T), 0.5 * (M + M.T)
 
 
 def spectrum(M: Float[Array, "N N"]) -> Float[Array, " powers"]:
-    """tr (X/i)^k for k = 2, 3, 4: of the Hermitian matrix S − iA, whose eigenvalues every path keeps."""
+    """tr (X/i)^k for k = 2, 3, 4: of the Hermitian matrix S − iA, whose eigenvalues are conserved along every path."""
     A, S = parts(M)
     square = S @ S - A @ A, -(S @ A + A @ S)
     cube = _times(square, (S, -A))
     return jnp.stack([jnp.trace(square[0]), jnp.trace(cube[0]), jnp.sum(square[0] ** 2) + jnp.sum(square[1] ** 2)])
 
 
-def _times(X: Pair, Y: Pair) -> Pair:
+def _times(X: ComplexMatrix, Y: ComplexMatrix) -> ComplexMatrix:
     return X[0] @ Y[0] - X[1] @ Y[1], X[0] @ Y[1] + X[1] @ Y[0]
 
 
-def _plus_one(X: Pair) -> Pair:
+def _plus_one(X: ComplexMatrix) -> ComplexMatrix:
     return X[0] + jnp.eye(X[0].shape[0], dtype=X[0].dtype), X[1]
 
 
-def _skew(X: Pair) -> Float[Array, "N N"]:
+def _skew(X: ComplexMatrix) -> Float[Array, "N N"]:
     """As a real matrix, without what round-off adds to the Hermitian part."""
     return 0.5 * _commuted(X)
 
 
-def _commuted(P: Pair) -> Float[Array, "N N"]:
+def _commuted(P: ComplexMatrix) -> Float[Array, "N N"]:
     """P − P†, skew-Hermitian, as a real matrix."""
     return P[0] - P[0].T + P[1] + P[1].T
 
 
-def _commutator(X: Pair, Y: Pair) -> Float[Array, "N N"]:
+def _commutator(X: ComplexMatrix, Y: ComplexMatrix) -> Float[Array, "N N"]:
     return _commuted(_times(X, Y))

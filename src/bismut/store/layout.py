@@ -1,7 +1,7 @@
 """The folder of a run: what stands where.
 
     manifest.jsonl     what is committed, line by line, with sizes and checksums
-    lock               who writes here, while somebody does
+    lock               which process writes here, while one does
     run.toml           the configuration, every default written out
     provenance.json    when, with which command, versions, seed and machine it was made, and how it ended
     certificate.json   what the run proves of itself: structure, temperatures, failures; schema bismut.certificate/1
@@ -31,11 +31,11 @@ SCHEMA = 2  # raised when a reader of an older folder would misread a newer one
 CONFIGURATION, PROVENANCE, MODEL, README, STATISTICS = "run.toml", "provenance.json", "model.txt", "README.txt", "statistics"
 CERTIFICATE = "certificate.json"
 BLOCKS, CHECKPOINTS, PICTURES = "blocks", "checkpoints", "pictures"
-PARTS = "parts"  # not among ours: whoever gives a folder up or replaces a run leaves parts alone
-OURS = {MANIFEST, LOCK, CONFIGURATION, PROVENANCE, CERTIFICATE, MODEL, README, STATISTICS, BLOCKS, CHECKPOINTS, PICTURES}
+PARTS = "parts"  # not among these: releasing a folder or replacing a run leaves parts alone
+_NAMES = {MANIFEST, LOCK, CONFIGURATION, PROVENANCE, CERTIFICATE, MODEL, README, STATISTICS, BLOCKS, CHECKPOINTS, PICTURES}
 
 
-def packed(kind: str, variant: int, block: int) -> str:
+def packed_place(kind: str, variant: int, block: int) -> str:
     """The place of a block or of its checkpoint."""
     return f"{kind}/{int(variant)}-{int(block)}.zip"
 
@@ -45,24 +45,24 @@ def staged(folder: Path, place: str, number: int) -> Path:
     return folder / f"{place}.{number}"
 
 
-def found_at(folder: Path, place: str, number: int) -> str:
-    """Where a place that line `number` committed is, within the folder."""
+def location_of(folder: Path, place: str, number: int) -> str:
+    """Where a place that line `number` committed is now, within the folder."""
     return f"{place}.{number}" if (folder / f"{place}.{number}").exists() else place
 
 
 def settle(folder: Path, place: str, number: int) -> None:
-    """Move what was committed to its place. Whoever is interrupted here has lost nothing."""
-    new, place_ = staged(folder, place, number), folder / place
+    """Move what was committed to its place. An interruption here loses nothing."""
+    new, target = staged(folder, place, number), folder / place
     if not new.exists():
         return
-    if place_.is_dir():
-        old = staged(folder, place, number).with_suffix(".old")
+    if target.is_dir():
+        old = new.with_suffix(".old")
         remove(old)
-        place_.rename(old)
-        new.rename(place_)
+        target.rename(old)
+        new.rename(target)
         remove(old)
     else:
-        new.replace(place_)
+        new.replace(target)
 
 
 def is_run(folder: Path) -> bool:
@@ -73,31 +73,31 @@ def is_run(folder: Path) -> bool:
 
 
 def settled(folder: Path) -> bool:
-    """Whether blocks or statistics stand in their places, which they do only after a line has committed them."""
+    """Whether blocks or statistics are in their places, which they are only after a line has committed them."""
     return (folder / STATISTICS).is_dir() or any(folder.glob(f"{BLOCKS}/*.zip"))
 
 
-def strangers(folder: Path) -> list[str]:
-    """What is in a folder and was not made by bismut."""
-    return sorted(entry.name for entry in folder.iterdir() if re.sub(r"\.(\d+|old)$", "", entry.name) not in OURS)
+def foreign_files(folder: Path) -> list[str]:
+    """Names in a folder that are not bismut's."""
+    return sorted(entry.name for entry in folder.iterdir() if re.sub(r"\.(\d+|old)$", "", entry.name) not in _NAMES)
 
 
 def remove_run(folder: Path) -> None:
-    """Remove what bismut made, the manifest last; and the folder, if nothing else is in it."""
-    other = set(strangers(folder))
+    """Remove bismut's files, the manifest last; and the folder, if nothing else is in it."""
+    other = set(foreign_files(folder))
     entries = sorted((entry for entry in folder.iterdir() if entry.name not in other), key=lambda entry: entry.name in (MANIFEST, LOCK))
     for entry in entries:
         remove(entry)
     if not other:
-        with contextlib.suppress(OSError):  # somebody else may have begun to use it
+        with contextlib.suppress(OSError):  # another process may have begun to use it
             folder.rmdir()
 
 
 def sweep(folder: Path, committed: Mapping[str, int]) -> None:
-    """Finish what a killed writer began: committed places take their places, and what was not committed goes."""
+    """Finish what a killed writer began: committed files move to their places, uncommitted ones are removed."""
     for place, number in committed.items():
         settle(folder, place, number)
-    kept = {folder / found_at(folder, place, number) for place, number in committed.items()}
+    present = {folder / location_of(folder, place, number) for place, number in committed.items()}
     for leftover in (*folder.glob("*.*"), *folder.glob(f"{BLOCKS}/*"), *folder.glob(f"{CHECKPOINTS}/*")):
-        if leftover not in kept and (re.search(r"\.(\d+|old)$", leftover.name) or leftover.parent != folder):
+        if leftover not in present and (re.search(r"\.(\d+|old)$", leftover.name) or leftover.parent != folder):
             remove(leftover)

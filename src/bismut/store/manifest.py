@@ -2,9 +2,9 @@
 
     {"check":"<32 hexadecimal digits>","entry":{...}}       check = SHA-256(check of the line before, entry) cut to 128 bits
 
-A line that is there with its newline and its check is a commit; nothing else is. Lines are only ever appended. What a dying process leaves at the end
-without a newline is ignored, and cut off by whoever writes next. As every check depends on all lines before it, a line that is altered, left out or
-moved is noticed.
+A line with its newline and its check is a commit; nothing else is. Lines are only ever appended. What a dying process leaves at the end without a
+newline is ignored, and cut off by the next writer. As every check depends on all lines before it, a line that is altered, left out or moved is
+detected.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from bismut.documents import plain_json
 from bismut.errors import StoreError
-from bismut.store.files import read_plain, write_bytes
+from bismut.operating_system import NO_FOLLOW, sync_handle, write_bytes
+from bismut.store.files import read_regular
 
 MANIFEST = "manifest.jsonl"
 _OPENING, _MIDDLE, _CLOSING, _DIGITS = b'{"check":"', b'","entry":', b"}", 32
@@ -35,13 +35,14 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:
+        """The entries up to the first line that is torn or altered."""
         entries, length, check = [], 0, b""
-        text = read_plain(folder, MANIFEST, most=_LARGEST)
+        text = read_regular(folder, MANIFEST, most=_LARGEST)
         for number, line in enumerate(text.split(b"\n")[:-1], 1):
             body = line[_HEAD : -len(_CLOSING)]
             stated = line[len(_OPENING) : len(_OPENING) + _DIGITS]
             entry = _entry(body)
-            if line != _line(stated, body) or stated != _checked(check, body) or entry is None:
+            if line != _line(stated, body) or stated != _chained(check, body) or entry is None:
                 problem = f"{folder / MANIFEST}, line {number} is altered; what was committed there and later cannot be trusted."
                 return cls(folder, entries, length, check, problem=problem)
             entries.append(entry)
@@ -57,15 +58,15 @@ class Manifest:
         if self.problem:
             raise StoreError(f"{self.problem} Nothing is added to it.")
         body = plain_json(entry).encode()
-        check = _checked(self._check, body)
+        check = _chained(self._check, body)
         line = _line(check, body) + b"\n"
-        handle = os.open(self.folder / MANIFEST, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0), 0o644)
+        handle = os.open(self.folder / MANIFEST, os.O_WRONLY | os.O_CREAT | NO_FOLLOW, 0o644)
         try:
             os.ftruncate(handle, self._length)
             os.lseek(handle, self._length, os.SEEK_SET)
             try:
                 write_bytes(handle, line)
-                os.fsync(handle)
+                sync_handle(handle)
             except BaseException:
                 os.ftruncate(handle, self._length)
                 raise
@@ -79,7 +80,7 @@ def _line(check: bytes, body: bytes) -> bytes:
     return _OPENING + check + _MIDDLE + body + _CLOSING
 
 
-def _checked(before: bytes, body: bytes) -> bytes:
+def _chained(before: bytes, body: bytes) -> bytes:
     return hashlib.sha256(before + body).hexdigest()[:_DIGITS].encode()
 
 
@@ -89,23 +90,3 @@ def _entry(body: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
-
-
-def plain_json(value: Any, indent: int | None = None) -> str:
-    """JSON that any reader takes: what is not finite becomes "NaN", "Infinity" or "-Infinity", as in Zarr."""
-    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False, separators=(",", ":") if indent is None else None)
-
-
-def plain(value: Any) -> Any:
-    """Numbers, words, lists and tables as JSON has them."""
-    if isinstance(value, dict):
-        return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()  # names of files may hold bytes that no text has
-    if isinstance(value, float) and not np.isfinite(value):
-        return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value if value is None or isinstance(value, bool | int | float) else plain(str(value))

@@ -1,9 +1,9 @@
-"""Parts of a run, made by processes that know nothing of each other, and put together.
+"""Parts of a run, computed by processes that know nothing of each other, and merged.
 
     RUN/parts/0-8  ∪  RUN/parts/8-16  ∪  ...   =   RUN        bit for bit
 
-A part is a run of the whole request of which only some blocks are computed, with a manifest and a lock of its own. So parts can be made at the same
-time, on machines that share nothing but a file system, and taken up like any run. To merge them is to commit their blocks to one run.
+A part is a run of the complete request of which only some blocks are computed, with a manifest and a lock of its own. So parts can be computed at the
+same time, on machines that share nothing but a file system, and resumed like any run. Merging commits their blocks to one run.
 """
 
 from __future__ import annotations
@@ -12,71 +12,66 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bismut.ensembles import Request, plan
+from bismut.ensembles import Request
 from bismut.errors import StoreError
-from bismut.store.claim import claim
-from bismut.store.files import remove
-from bismut.store.going_on import asked_of_request, check_sound, compare, computed_by, identity_of, note_taking_up
-from bismut.store.identity import differences, identity
-from bismut.store.journal import RunJournal
-from bismut.store.keeping import KeptRun, carry_out_kept, seconds_of
-from bismut.store.layout import BLOCKS, CONFIGURATION, MODEL, PARTS, PROVENANCE, packed
-from bismut.store.manifest import MANIFEST, plain_json
-from bismut.store.reading import StoredRun, open_run, part_names, peek
-from bismut.store.run import Run, committed
-from bismut.store.runs import origin_of
+from bismut.store.files import Checksum, remove
+from bismut.store.layout import BLOCKS, CONFIGURATION, MODEL, PARTS, PROVENANCE, packed_place
+from bismut.store.provenance import differences, identity, identity_of, is_software, read_provenance
+from bismut.store.resume import begin_run, check_same_run, check_sound, resume_run
+from bismut.store.run_reader import StoredRun, has_data, holds_run, open_run, part_names
+from bismut.store.run_stored import RunJournal, StoredResult, run_and_store, seconds_of
+from bismut.store.run_writer import RunWriter
 
-Place = tuple[int, int]
+VariantBlock = tuple[int, int]
 
 
 def part_folder(run: Path, blocks: range) -> Path:
-    """Where a part is."""
     return run / PARTS / f"{blocks.start}-{blocks.stop}"
 
 
 def blocks_of(stored: StoredRun) -> range | None:
-    """The blocks that a part is made of; None for a whole run."""
-    found = origin_of(stored).get("blocks")
-    return range(*found) if isinstance(found, list) and len(found) == 2 and all(type(end) is int for end in found) else None
+    """The blocks of a part; None for a complete run."""
+    ends = read_provenance(stored).get("blocks")
+    return range(*ends) if isinstance(ends, list) and len(ends) == 2 and all(type(end) is int for end in ends) else None
 
 
 def parts_of(run: Path) -> list[StoredRun]:
-    """The parts of which something is committed, in the order of their blocks."""
-    return [stored for stored in _begun(run) if committed(stored.manifest)]
+    """The parts with committed data, in the order of their blocks."""
+    return [stored for stored in _begun_parts(run) if has_data(stored.manifest)]
 
 
-def _begun(run: Path) -> list[StoredRun]:
-    """The parts that say what they are."""
-    found = [peek(run / PARTS / name) for name in part_names(run)]
-    return [stored for stored in found if PROVENANCE in stored.parts]
+def _begun_parts(run: Path) -> list[StoredRun]:
+    """The parts that have a provenance."""
+    parts = [open_run(run / PARTS / name, allow_damage=True) for name in part_names(run)]
+    return [stored for stored in parts if PROVENANCE in stored.committed]
 
 
-def check_others(run: Path, request: Request, mine: Path) -> None:
-    """Refuse to make a part where parts of another run are, so that it is not `merge` that notices. That nodes of a queue differ is left to it."""
-    for other in _begun(run):
-        if other.folder != mine and not all(map(computed_by, differences(identity_of(other), identity(request)))):
-            check_same(other, request)
+def check_other_parts(run: Path, request: Request, mine: Path) -> None:
+    """Refuse to compute a part beside parts of another run, before `merge` has to. Nodes of a queue may differ in software until then."""
+    for other in _begun_parts(run):
+        if other.folder != mine and not all(map(is_software, differences(identity_of(other), identity(request)))):
+            _check_part(other, request)
 
 
-def check_same(part: StoredRun, request: Request, force: bool = False) -> list[str]:
+def _check_part(part: StoredRun, request: Request, force: bool = False) -> list[str]:
     """Refuse a part that is not one of this run; returns what was overridden."""
     try:
-        return compare(part, request, force=force)
+        return check_same_run(part, request, force=force)
     except StoreError as problem:
         raise StoreError(f"{problem}\nOr remove {part.folder}, if this part is the wrong one.") from problem
 
 
-class Gathered(NamedTuple):
-    """The blocks that parts hold, each with the part that holds it, those that nobody does, and what differs between parts, if that was forced."""
+class GatheredParts(NamedTuple):
+    """The part that holds each block, the blocks that no part holds, and differences between parts that were overridden."""
 
     request: Request
-    holders: Mapping[Place, StoredRun]
-    missing: list[Place]
+    holders: Mapping[VariantBlock, StoredRun]
+    missing: list[VariantBlock]
     overridden: list[str]
 
 
-def gather(run: Path, request_of: Callable[[StoredRun], Request], force: bool = False) -> Gathered:
-    """What the parts of a run hold; refused if they are not parts of one run, damaged, or still being written."""
+def gather(run: Path, request_of: Callable[[StoredRun], Request], force: bool = False) -> GatheredParts:
+    """The blocks of all parts of a run; refused if they are not parts of one run, damaged, or still being written."""
     parts = parts_of(run)
     if not parts:
         raise StoreError(f"{run} holds no parts: `bismut run ... --blocks A:B --out {run}` makes them.")
@@ -85,58 +80,51 @@ def gather(run: Path, request_of: Callable[[StoredRun], Request], force: bool = 
             raise StoreError(f"{part.folder} is still being written by {part.writer}. Wait for it, or end its process.")
         check_sound(part.folder)
     request = request_of(parts[0])
-    holders: dict[Place, StoredRun] = {}
+    holders: dict[VariantBlock, StoredRun] = {}
     overridden: list[str] = []
     for part in parts:
-        overridden += [f"{part.folder.name}: {words}" for words in check_same(part, request, force)]
+        overridden += [f"{part.folder.name}: {sentence}" for sentence in _check_part(part, request, force)]
         for place in sorted(RunJournal(request, part).places):
             other = holders.setdefault(place, part)
-            if _seal(other, place) != _seal(part, place):
+            if _checksum(other, place) != _checksum(part, place):
                 raise StoreError(f"Block {place[1]} of variant {place[0]} is not the same in {other.folder} and {part.folder}. Remove one of them.")
-    wanted = [(variant, block) for variant in range(request.variants) for block in range(request.blocks)]
-    return Gathered(request, holders, [place for place in wanted if place not in holders], overridden)
+    places = [(variant, block) for variant in range(request.variants) for block in range(request.blocks)]
+    return GatheredParts(request, holders, [place for place in places if place not in holders], overridden)
 
 
-def _seal(part: StoredRun, place: Place) -> list:
-    return part.parts[packed(BLOCKS, *place)].files[""]
+def _checksum(part: StoredRun, place: VariantBlock) -> Checksum:
+    return part.committed[packed_place(BLOCKS, *place)].files[""]
 
 
-def merge_parts(run: Path, request_of: Callable[[StoredRun], Request], *, command: str, force: bool = False) -> KeptRun:
-    """One run of all parts, which are removed when they are in it. Nothing is computed."""
+def merge_parts(run: Path, request_of: Callable[[StoredRun], Request], *, command: str, force: bool = False) -> StoredResult:
+    """One run of all parts, which are removed once they are in it. Nothing is computed."""
     request, holders, missing, overridden = gather(run, request_of, force)
     if missing:
-        raise StoreError(f"{run} lacks {told({block for _, block in missing})} of {request.blocks}. Run them (--blocks A:B --out {run}), then merge.")
-    with _claimed(run, request, next(iter(holders.values())), command, force) as claimed:
+        lacking = block_ranges({block for _, block in missing})
+        raise StoreError(f"{run} lacks {lacking} of {request.blocks}. Run them (--blocks A:B --out {run}), then merge.")
+    with _claim_merged(run, request, next(iter(holders.values())), command, force) as claimed:
         there = claimed.stored.blocks
         for place, part in holders.items():
             if place not in there:
                 claimed.commit(*place, part.block(*place), part.blocks[place])
-        said = {"parts": sorted({part.folder.name for part in holders.values()})} | ({"overridden": overridden} if overridden else {})
-        kept = carry_out_kept(claimed, request, said=said, progress=False, certified=True)
-    if not kept.problem:
+        fields = {"parts": sorted({part.folder.name for part in holders.values()})} | ({"overridden": overridden} if overridden else {})
+        outcome = run_and_store(claimed, request, fields=fields, progress=False, certified=True)
+    if not outcome.problem:
         remove(run / PARTS)
-    return kept
+    return outcome
 
 
-def _claimed(path: Path, request: Request, first: StoredRun, command: str, force: bool) -> Run:
-    """The folder of the whole, begun or, if a merge was cut short, taken up."""
-    if (path / MANIFEST).is_file() and committed(open_run(path).manifest):
-        overridden = compare(open_run(path), request, force=force)
-        run = claim(path, resume=True)
-        try:
-            note_taking_up(run, request, command, overridden)
-        except BaseException:
-            run.close()
-            raise
-        return run
-    made = {name: value for name, value in origin_of(first).items() if name not in ("blocks", "outcome", "run")}
-    made |= {"command": command, "seconds": sum(map(seconds_of, parts_of(path)))}
-    documents = {name: first.text(name) for name in (CONFIGURATION, MODEL) if name in first.parts}
-    documents[PROVENANCE] = plain_json(made, indent=1) + "\n"
-    return claim(path, documents, asked=asked_of_request(request), parts=True, need=plan(request).disk)
+def _claim_merged(path: Path, request: Request, first: StoredRun, command: str, force: bool) -> RunWriter:
+    """The folder of the merged run, begun or, if a merge was cut short, resumed."""
+    if holds_run(path):
+        return resume_run(path, request, command=command, force=force)
+    provenance = {name: value for name, value in read_provenance(first).items() if name not in ("blocks", "outcome", "run")}
+    provenance |= {"command": command, "seconds": sum(map(seconds_of, parts_of(path)))}
+    documents = {name: first.text(name) for name in (CONFIGURATION, MODEL) if name in first.committed}
+    return begin_run(path, request, provenance, documents, parts=True)
 
 
-def told(blocks: Iterable[int]) -> str:
+def block_ranges(blocks: Iterable[int]) -> str:
     """Blocks as ranges: 0:3, 7:8."""
     ranges: list[list[int]] = []
     for block in sorted(blocks):

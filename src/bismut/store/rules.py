@@ -1,4 +1,4 @@
-"""What the documents of a run hold, by name: the rules to which `documents` holds them. docs/store.md says the same in words."""
+"""Schemas of the documents of a run, as rules of `bismut.documents`. docs/store.md says the same in words."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bismut.documents import (
     either,
     listed,
     number,
-    number_or_word,
+    number_or_not_finite,
     one_of,
     optional,
-    shown,
+    rule,
     table,
     text,
 )
@@ -25,30 +25,23 @@ STATES = ("running", "interrupted", "failed", "complete")
 VARIANTS = 10**6  # combinations of swept values
 
 _COUNTS = either(count, listed(count))
-
-
-def _variants(value: Any) -> str:
-    return "" if type(value) is int and 0 <= value <= VARIANTS else f"expected at most {VARIANTS} variants, got {shown(value)}"
-
-
-def _seal(value: Any) -> str:
-    good = isinstance(value, list) and len(value) == 2 and type(value[0]) is int and value[0] >= 0 and isinstance(value[1], str)
-    return "" if good else f"expected [size, SHA-256], got {shown(value)}"
-
+_VARIANTS = rule(f"at most {VARIANTS} variants", lambda value: type(value) is int and 0 <= value <= VARIANTS)
+_CHECKSUM = rule(
+    "[size, SHA-256]",
+    lambda value: isinstance(value, list) and len(value) == 2 and type(value[0]) is int and value[0] >= 0 and isinstance(value[1], str),
+)
 
 OWNER = table({"host": text, "process": count, "began": optional(text), "locked": text}, needed=("host", "process"))
 
-_RECORD = table(
-    {"steps": count, "trajectories": count, "failed": count, "step": count, "goes_on": boolean, "watched": boolean},
-)
+_RECORD = table({"steps": count, "trajectories": count, "failed": count, "step": count, "goes_on": boolean, "watched": boolean})
 ENTRY = table(
     {
         "time": text,
         "what": text,
         "state": one_of(*STATES),
-        "asked": table({"trajectories": count, "steps": count, "variants": _variants}),
+        "asked": table({"trajectories": count, "steps": count, "variants": _VARIANTS}),
         "done": table({"trajectories": _COUNTS, "steps": count}),
-        "places": table(other=table(other=_seal)),
+        "places": table(other=table(other=_CHECKSUM)),
         "drops": listed(text),
         "texts": table(other=document),
         "overridden": listed(text),
@@ -62,12 +55,12 @@ ENTRY = table(
 _BODIES = table(
     {
         "kind": one_of("points", "bodies", "disks", "turning", "motions", "planar_motions"),
-        "plane": lambda value: "" if type(value) is int and 1 <= value <= 3 else f"expected 1, 2 or 3, got {shown(value)}",
+        "plane": rule("1, 2 or 3", lambda value: type(value) is int and 1 <= value <= 3),
         "count": optional(count),
         "mass": optional(listed(number)),
         "moments": optional(listed(listed(number, 3))),
         "axes": optional(listed(listed(listed(number, 3), 3))),
-        "box": optional(listed(number_or_word)),
+        "box": optional(listed(number_or_not_finite)),
     },
     needed=("kind", "plane", "count", "mass", "moments", "axes", "box"),
 )
@@ -93,11 +86,12 @@ _RUN: dict[str, Rule] = {
     "seed": anything,
     "burn_in": count,
     "note": text,
+    "arithmetic": text,
     "remarks": listed(text),
     "steps_before": count,
     "steps_run": optional(count),
     "trajectories_run": optional(_COUNTS),
-    "sweep": optional(table(other=listed(number_or_word))),
+    "sweep": optional(table(other=listed(number_or_not_finite))),
     "versions": table(other=text),
 }
 _MADE = ("scheme", "space", "step", "steps", "every", "trajectories", "t0", "seed", "versions")
@@ -126,9 +120,9 @@ _FINDING = table(
         "words": text,
         "verdict": text,
         "group": text,
-        "measured": optional(number_or_word),
-        "limit": optional(number_or_word),
-        "error": optional(number_or_word),
+        "measured": optional(number_or_not_finite),
+        "limit": optional(number_or_not_finite),
+        "error": optional(number_or_not_finite),
         **{name: optional(number) for name in ("expected", "alarm", "doubt", "samples", "seconds")},
         "data": table(),
     },

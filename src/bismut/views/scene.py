@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from bismut.drawing import KINDS, SPACE, Drawing, Line, Part
+from bismut.drawing import KINDS, SPACE, Drawing, Line, Part, quaternions
 from bismut.errors import DomainError, ShapeError
 from bismut.palette import NAMES
 
-_MOST = 65534
+_LARGEST = 65534
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Scene:
     def data(self) -> dict[str, Any]:
         """What a page holds, fit for JSON."""
         for panel in self.panels:
-            _check(panel.drawing, len(self.times))
-        shared = set.intersection(*(set(panel.colours) for panel in self.panels))
-        names = [name for name in self.panels[0].colours if name in shared]
+            check(panel.drawing, len(self.times))
+        common = set.intersection(*(set(panel.colours) for panel in self.panels))
+        names = [name for name in self.panels[0].colours if name in common]
         return {
             "title": self.title,
             "times": [round(float(t), 10) for t in self.times],
@@ -59,27 +59,34 @@ def _panel(panel: Panel, names: list[str], scene: Scene) -> dict[str, Any]:
     drawing = panel.drawing
     x = np.asarray(drawing.x, float)
     lo, hi = _bounds(x)
-    found = {
+    data = fixed(drawing) | {
         "label": panel.label,
-        "bodies": x.shape[1],
-        "flat": drawing.flat,
-        "box": None if drawing.box is None else [float(side) if np.isfinite(side) else 0.0 for side in drawing.box],
         "lo": lo.tolist(),
         "hi": hi.tolist(),
-        "x": _packed(_whole(x, lo, hi)),
-        "turns": None if drawing.R is None else _packed(np.round(32767 * quaternions(drawing.R)).astype("<i2")),
-        "parts": [_part(part, x.shape[1]) for part in drawing.parts],
-        "lines": [_line(line) for line in drawing.lines],
-        "trails": [{"body": int(body), "at": np.asarray(at, float).tolist()} for body, at in drawing.trails],
+        "x": packed(_quantized(x, lo, hi)),
+        "turns": None if drawing.R is None else packed(np.round(32767 * quaternions(drawing.R)).astype("<i2")),
         "colours": {},
     }
     for name in names:
         least, most = _range([one.colours[name] for one in scene.panels])
-        found["colours"][name] = _packed(_whole(panel.colours[name], least, most))
-    return found
+        data["colours"][name] = packed(_quantized(panel.colours[name], least, most))
+    return data
 
 
-def _check(drawing: Drawing, frames: int) -> None:
+def fixed(drawing: Drawing) -> dict[str, Any]:
+    """What does not move in a drawing: parts and lines, fixed in their bodies."""
+    bodies = np.shape(drawing.x)[1]
+    return {
+        "bodies": bodies,
+        "flat": drawing.flat,
+        "box": None if drawing.box is None else [float(side) if np.isfinite(side) else 0.0 for side in drawing.box],
+        "parts": [_part(part, bodies) for part in drawing.parts],
+        "lines": [_line(line) for line in drawing.lines],
+        "trails": [{"body": int(body), "at": np.asarray(at, float).tolist()} for body, at in drawing.trails],
+    }
+
+
+def check(drawing: Drawing, frames: int) -> None:
     x, R = np.shape(drawing.x), None if drawing.R is None else np.shape(drawing.R)
     if len(x) != 3 or x[0] != frames or x[2] != 3 or x[1] == 0 or (R is not None and (*x[:2], 3, 3) != R):
         raise ShapeError(f"A Drawing expects x (frames, K, 3) and R (frames, K, 3, 3) or None, with {frames} frames, got shapes {x} and {R}.")
@@ -108,11 +115,11 @@ def _range(arrays: list[np.ndarray]) -> list[float]:
     return [float(known.min()), float(known.max())] if len(known) else [0.0, 0.0]
 
 
-def _whole(values: np.ndarray, lo: Any, hi: Any) -> np.ndarray:
+def _quantized(values: np.ndarray, lo: Any, hi: Any) -> np.ndarray:
     span = np.maximum(np.subtract(hi, lo), 1e-300)
     known = np.isfinite(values)
-    scaled = np.round(np.where(known, values - np.asarray(lo), 0.0) / span * _MOST)
-    return np.where(known, np.clip(scaled, 0, _MOST), _MOST + 1).astype("<u2")
+    scaled = np.round(np.where(known, values - np.asarray(lo), 0.0) / span * _LARGEST)
+    return np.where(known, np.clip(scaled, 0, _LARGEST), _LARGEST + 1).astype("<u2")
 
 
 def _part(part: Part, bodies: int) -> dict[str, Any]:
@@ -122,32 +129,16 @@ def _part(part: Part, bodies: int) -> dict[str, Any]:
     wide = lambda array, tail: np.broadcast_to(np.asarray(array, float), (len(body), *tail))
     turn = quaternions(wide(part.turn, (3, 3)))
     rows = np.concatenate([wide(size, (3,)), wide(part.at, (3,)), turn], -1)
-    return {"kind": part.kind, "body": body.tolist(), "rows": _packed(rows.astype("<f4")), "colour": part.colour}
+    return {"kind": part.kind, "body": body.tolist(), "rows": packed(rows.astype("<f4")), "colour": part.colour}
 
 
 def _line(line: Line) -> dict[str, Any]:
     first, second = np.broadcast_arrays(np.atleast_1d(np.asarray(line.first, int)), np.atleast_1d(np.asarray(line.second, int)))
     wide = lambda array: np.broadcast_to(np.asarray(array, float), (len(first), 3))
     rows = np.concatenate([wide(line.first_at), wide(line.second_at)], -1)
-    return {"first": first.tolist(), "second": second.tolist(), "rows": _packed(rows.astype("<f4")), "colour": line.colour}
+    return {"first": first.tolist(), "second": second.tolist(), "rows": packed(rows.astype("<f4")), "colour": line.colour}
 
 
-def _packed(array: np.ndarray) -> str:
+def packed(array: np.ndarray) -> str:
     """Frames one after the other, compressed, as text."""
     return b64encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode()
-
-
-def quaternions(R: Any) -> np.ndarray:
-    """Unit quaternions (w, x, y, z) of rotations, from the column of largest norm of  4 q qᵀ, which is made of the entries of R; NaN becomes 0."""
-    R = np.asarray(R, float)
-    R = np.where(np.isfinite(R).all((-2, -1))[..., None, None], R, np.eye(3))
-    d = np.diagonal(R, axis1=-2, axis2=-1)
-    t = d.sum(-1)
-    antisymmetric = np.stack([R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]], -1)
-    K = np.empty((*R.shape[:-2], 4, 4))
-    K[..., 0, 0] = 1 + t
-    K[..., 0, 1:] = K[..., 1:, 0] = antisymmetric
-    K[..., 1:, 1:] = R + np.swapaxes(R, -1, -2) + (1 - t)[..., None, None] * np.eye(3)
-    best = np.argmax(np.diagonal(K, axis1=-2, axis2=-1), -1)
-    q = np.take_along_axis(K, best[..., None, None], -1)[..., 0]
-    return q / np.linalg.norm(q, axis=-1, keepdims=True)

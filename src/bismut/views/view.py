@@ -1,4 +1,4 @@
-"""`view`: kept trajectories as a page of moving bodies."""
+"""`view`: recorded trajectories as a page of moving bodies."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ import numpy as np
 
 from bismut.drawing import Drawing
 from bismut.errors import DomainError
+from bismut.formatting import counted
 from bismut.gallery import Entry
 from bismut.mechanics import Body, System, box_of
-from bismut.showing import counted
-from bismut.views.colours import colours
-from bismut.views.motion import Motion, motions
-from bismut.views.page import page
+from bismut.views.default_drawing import default_drawing
+from bismut.views.document import page
+from bismut.views.motion import Motion, colours, motions
 from bismut.views.scene import Panel, Scene
-from bismut.views.usual import usual
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,16 +74,16 @@ def view(
     """
     if isinstance(frames, bool) or frames < 1:
         raise DomainError(f"frames must be a number ≥ 1, got {frames!r}.")
-    kept = motions(source, system)
-    chosen = range(min(len(kept), 9)) if trajectories is None else list(trajectories)
-    if not len(chosen) or min(chosen) < 0 or max(chosen) >= len(kept):
-        raise DomainError(f"{len(kept)} trajectories were kept, numbered 0 ... {len(kept) - 1}, got trajectories={list(chosen)}.")
-    some = [_thinned(kept[number], frames) for number in chosen]
+    recorded = motions(source, system)
+    chosen = range(min(len(recorded), 9)) if trajectories is None else list(trajectories)
+    if not len(chosen) or min(chosen) < 0 or max(chosen) >= len(recorded):
+        raise DomainError(f"{len(recorded)} trajectories were kept, numbered 0 ... {len(recorded) - 1}, got trajectories={list(chosen)}.")
+    some = [_thinned(recorded[number], frames) for number in chosen]
     if any(len(motion.times) != len(some[0].times) or not np.allclose(motion.times, some[0].times) for motion in some):
         raise DomainError("Trajectories side by side need the same times. Show them one by one, or run them with the same step and stride.")
     panels, sides = [], box_of(box)
     for motion in some:
-        drawing = _drawn(motion, picture, shapes)
+        drawing = drawn(motion, picture, shapes)
         if sides is not None:
             drawing = drawing._replace(box=(*sides.lengths, *[np.inf] * (3 - len(sides.lengths))))
         drawing = drawing if drawing.box is None else drawing._replace(x=wrapped(np.asarray(drawing.x, float), drawing.box))
@@ -100,11 +99,11 @@ def _thinned(motion: Motion, frames: int) -> Motion:
     return Motion(motion.label, motion.times[which], q, p, motion.system, motion.picture)
 
 
-def _drawn(motion: Motion, picture: Callable | None, shapes: Body | None) -> Drawing:
+def drawn(motion: Motion, picture: Callable | None, shapes: Body | None) -> Drawing:
     draw = picture or (motion.picture if shapes is None else None)
     if draw is None or (motion.system is None and picture is None):
-        return usual(motion.system, motion.q if jax.tree.leaves(motion.q) else motion.p, shapes)
-    drawing = draw(motion.system, motion.seen)  # pyright: ignore[reportArgumentType]
+        return default_drawing(motion.system, motion.q if jax.tree.leaves(motion.q) else motion.p, shapes)
+    drawing = draw(motion.system, motion.configuration)  # pyright: ignore[reportArgumentType]
     if not isinstance(drawing, Drawing):
         raise DomainError(f"A picture must return a Drawing, got {type(drawing).__name__}.")
     return drawing

@@ -7,9 +7,9 @@ import pytest
 
 import bismut as bm
 from bismut.errors import DomainError, ShapeError
-from bismut.host import evaluate, repeated
 from bismut.mechanics import inventory
 from bismut.mechanics.bodies.box import Cutoff
+from bismut.programs.evaluation import evaluate, evaluator
 from tests.mechanics.bodies.configurations import nudged, scattered
 
 COUNT = 6
@@ -40,7 +40,7 @@ def test_a_body_may_be_any_of_its_images(name):
     """A shift of one body by a lattice vector changes neither energy nor force."""
     (x, R), there = spread(), spread()[0]
     there[2] += np.array([1, -2, 3]) * SIDES
-    found = repeated(jax.value_and_grad(INSIDE[name], (0, 1)))
+    found = evaluator(jax.value_and_grad(INSIDE[name], (0, 1)))
     values = [found(y, R) for y in (x, there)]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11), *values)
     assert abs(values[0][0]) > 1e-3
@@ -64,7 +64,7 @@ def test_forces_in_a_box_are_the_derivative(name):
     q, step = spread(), 1e-5
     space = (bm.Euclidean(3) * bm.SO3()) ** COUNT
     slopes = evaluate(jax.grad(lambda e: INSIDE[name](*space.nudge(tuple(map(jnp.asarray, q)), e))), space.zero())
-    value = repeated(INSIDE[name])
+    value = evaluator(INSIDE[name])
     for body, axis in ((0, 0), (2, 1), (5, 2)):
         for slope, there, back in zip(map(np.asarray, slopes), nudged(q, body, axis, step), nudged(q, body, axis, -step), strict=True):
             scale = max(1.0, np.abs(slope).max())
@@ -75,7 +75,7 @@ def test_a_switch_has_two_continuous_derivatives():
     """1 up to the beginning, 0 from the end on, and at both S′ = S″ = 0: within δ of them S″ is of order δ, from either side."""
     switch = Cutoff(1.2, 1.7)
     S = lambda r: switch(jnp.square(r))
-    jet = repeated(lambda r: (S(r), jax.grad(S)(r), jax.grad(jax.grad(S))(r)))
+    jet = evaluator(lambda r: (S(r), jax.grad(S)(r), jax.grad(jax.grad(S))(r)))
     for place, value in ((1.2, 1.0), (1.7, 0.0)):
         for side in (-1e-7, 1e-7):
             here, first, second = jet(place + side)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from tests.mechanics.bodies.gas import gas, start
 
 COUNT = 3

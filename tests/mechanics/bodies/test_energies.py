@@ -7,7 +7,7 @@ import pytest
 
 import bismut as bm
 from bismut.errors import DomainError, ShapeError
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from tests.mechanics.bodies.configurations import moved, nudged, scattered
 
 COUNT = 5

@@ -9,8 +9,8 @@ import pytest
 from jax.interpreters.partial_eval import dce_jaxpr
 
 import bismut as bm
-from bismut.flows import flow, remember, resume
-from bismut.host import evaluate
+from bismut.flows import flow, init_cache, step_with_cache
+from bismut.programs.evaluation import evaluate
 from tests.mechanics.bodies.configurations import scattered
 from tests.mechanics.bodies.gas import gas
 
@@ -32,12 +32,12 @@ def step_of(scheme, count: int):
     state = scheme.start(scattered(count), velocity=(np.zeros((count, 3)), np.zeros((count, 3))))
     stepper, one = flow(scheme), jnp.ones(())
 
-    def step(state, found, dW, h, t):
-        new, found, solve = resume(stepper, state, found, h, dW, t)
-        return new, found, solve.converged
+    def step(state, cache, dW, h, t):
+        new, cache, solve = step_with_cache(stepper, state, cache, h, dW, t)
+        return new, cache, solve.converged
 
-    found = jax.eval_shape(lambda state: remember(stepper, state, one), state)
-    jaxpr = jax.make_jaxpr(step)(state, found, jnp.zeros(scheme.channels), one, one).jaxpr
+    cache = jax.eval_shape(lambda state: init_cache(stepper, state, one), state)
+    jaxpr = jax.make_jaxpr(step)(state, cache, jnp.zeros(scheme.channels), one, one).jaxpr
     return dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[0]
 
 
@@ -48,11 +48,11 @@ def inner(equation) -> list:
 
 def between(jaxpr) -> list:
     """The equations that stand in no loop."""
-    found = []
+    equations = []
     for equation in jaxpr.eqns:
         called = [] if equation.primitive.name in ("each", "pairs") else inner(equation)
-        found += [e for one in called for e in between(one)] or [equation]
-    return found
+        equations += [e for one in called for e in between(one)] or [equation]
+    return equations
 
 
 def count_all(jaxpr) -> int:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from bismut.host import evaluate
+from bismut.programs.evaluation import evaluate
 from tests.mechanics.bodies.configurations import moved, scattered
 from tests.mechanics.bodies.gas import kicks
 

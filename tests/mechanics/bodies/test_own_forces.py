@@ -7,8 +7,8 @@ import pytest
 
 import bismut as bm
 from bismut.errors import DomainError, ShapeError
-from bismut.flows import Variational
-from bismut.host import evaluate
+from bismut.flows import VariationalFlow
+from bismut.programs.evaluation import evaluate
 from tests.mechanics.bodies.configurations import scattered
 
 COUNT = 3
@@ -50,7 +50,9 @@ def steps(one: bm.System, make) -> bm.State:
     scheme, (x, R) = make(one), scattered(COUNT)
     start = scheme.start((x, R), velocity=(0.3 * x, R[:, 0]))
     dW = 0.2 * jnp.asarray(np.random.default_rng(4).normal(size=(5, one.channels)))
-    return evaluate(lambda state: jax.lax.scan(lambda now, dw: (Variational(scheme).advance(now, 0.05, dw, 0.0)[0], None), state, dW)[0], start.state)
+    return evaluate(
+        lambda state: jax.lax.scan(lambda now, dw: (VariationalFlow(scheme).advance(now, 0.05, dw, 0.0)[0], None), state, dW)[0], start.state
+    )
 
 
 def slopes(one: bm.System):

@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 
 import bismut as bm
 from bismut.errors import DomainError, ShapeError
-from bismut.flows import Variational
-from bismut.host import evaluate
+from bismut.flows import VariationalFlow
+from bismut.programs.evaluation import evaluate
 
 
 def cloud(seed: int, n: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +90,7 @@ def steps(system: bm.System, start_of, count: int = 20) -> tuple[bm.State, bool]
     scheme = bm.Verlet(system)
 
     def one(state, _):
-        state, solve = Variational(scheme).advance(state, 0.05, jnp.zeros(system.channels), 0.0)
+        state, solve = VariationalFlow(scheme).advance(state, 0.05, jnp.zeros(system.channels), 0.0)
         return state, solve.converged & (solve.residual < 1e-13)
 
     state, fine = evaluate(lambda state: jax.lax.scan(one, state, length=count), start_of(scheme))

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.flows import Variational
-from bismut.host import evaluate
+from bismut.flows import VariationalFlow
 from bismut.mechanics.newton import Cells
+from bismut.programs.evaluation import evaluate
 from tests.mechanics.bodies.gas import energies, gas, kicks, shapes, start
 
 COUNT = 4
@@ -31,7 +31,7 @@ def everything(full: bool = False, own: bool = False) -> bm.System:
 def test_positions_are_explicit_and_rotations_are_solved_body_by_body(make, case):
     system = everything(**case)
     assert system.channels == COUNT * (3 + 9) + 3 * COUNT * (COUNT - 1) // 2
-    found = Variational(make(system)).structure()
+    found = VariationalFlow(make(system)).structure()
     assert found.cells == Cells(((3 * COUNT, 1), (COUNT, 3)))
 
 
@@ -41,7 +41,7 @@ def test_the_step_moves_positions_by_the_momentum_it_has():
     scheme, h = bm.VariationalEuler(system), 0.02
     state = start(scheme, COUNT)
     dW = 0.1 * jnp.asarray(np.random.default_rng(0).normal(size=system.channels))
-    new, solve = evaluate(lambda state: Variational(scheme).advance(state, h, dW, 0.0), state)
+    new, solve = evaluate(lambda state: VariationalFlow(scheme).advance(state, h, dW, 0.0), state)
     push = evaluate(jax.grad(lambda x: system.noise((x, state.q[1])) @ dW - h * system.potential((x, state.q[1]))), state.q[0])
     np.testing.assert_allclose(new.q[0], state.q[0] + h * (state.p[0] + push) / shapes(COUNT).mass[:, None], rtol=1e-12)
     assert solve.converged

@@ -42,6 +42,12 @@ def from_gallery(name: str) -> Model:
 
 def from_file(place: str) -> Model:
     """The model at `file.py:name`."""
+    path, module, target = named_in_file(place)
+    return Model(_entry(place, target, module), _observables(path, module), path.read_text(encoding="utf-8"))
+
+
+def named_in_file(place: str) -> tuple[Path, ModuleType, Any]:
+    """What `file.py:name` names, with the file and its module."""
     file, _, name = place.rpartition(":")
     path = Path(file)
     if not name.isidentifier() or path.suffix != ".py":
@@ -52,7 +58,7 @@ def from_file(place: str) -> Model:
     if not hasattr(module, name):
         public = [known for known, value in vars(module).items() if not known.startswith("_") and (callable(value) or isinstance(value, System))]
         raise BismutError(f"{path} has no {name!r}. {nearest(name, public)}")
-    return Model(_entry(place, getattr(module, name), module), _observables(path, module), path.read_text(encoding="utf-8"))
+    return path, module, getattr(module, name)
 
 
 class _AsWritten(SourceFileLoader):
@@ -63,7 +69,7 @@ class _AsWritten(SourceFileLoader):
 
 
 def _run(path: Path) -> ModuleType:
-    # Under a name that no module has, known to those who ask for the module of a class (dataclasses do), and with the files beside it in reach.
+    # Under a name that no module has, found by lookups of the module of a class (dataclasses do), and with the files beside it in reach.
     name = f"bismut_model_{path.stem}"
     spec = spec_from_file_location(name, path, loader=_AsWritten(name, str(path.absolute())))
     assert spec is not None
@@ -83,20 +89,20 @@ def _run(path: Path) -> ModuleType:
         where = f", line {line}" if line else ""
         raise BismutError(f"{path} fails when it is read{where}: {type(problem).__name__}: {problem}") from problem
     finally:
-        # Last from here on: a file of the user's that is called random.py must not be Python's to whoever imports later, such as a worker.
+        # Last from here on: a file of the user's that is called random.py must not be taken for Python's by later imports, such as a worker's.
         sys.path[:] = before if folder in before else [*before, folder]
     return module
 
 
-def _entry(place: str, found: Any, module: ModuleType) -> Entry:
-    if isinstance(found, Entry):
-        return found
-    if isinstance(found, System):
-        build: Any = lambda: found
-    elif callable(found):
-        build = found
+def _entry(place: str, target: Any, module: ModuleType) -> Entry:
+    if isinstance(target, Entry):
+        return target
+    if isinstance(target, System):
+        build: Any = lambda: target
+    elif callable(target):
+        build = target
     else:
-        raise BismutError(f"{place} must be a System, a function that returns one, or a gallery Entry, got {type(found).__name__}.")
+        raise BismutError(f"{place} must be a System, a function that returns one, or a gallery Entry, got {type(target).__name__}.")
     if not callable(getattr(module, "start", None)):
         lacks = f"{place} has a start that is not a function" if hasattr(module, "start") else f"{place} has no start"
         raise BismutError(f"{lacks}: write a function start(scheme) that returns scheme.start(q, velocity=... | temperature=...).")
@@ -108,7 +114,7 @@ def _entry(place: str, found: Any, module: ModuleType) -> Entry:
 
 
 def _observables(path: Path, module: ModuleType) -> Mapping[str, Callable]:
-    found = getattr(module, "observables", {})
-    if not isinstance(found, Mapping) or not all(map(callable, found.values())):
-        raise BismutError(f"observables in {path} must be a dictionary of names and functions of a State, got {found!r}.")
-    return found
+    observables = getattr(module, "observables", {})
+    if not isinstance(observables, Mapping) or not all(map(callable, observables.values())):
+        raise BismutError(f"observables in {path} must be a dictionary of names and functions of a State, got {observables!r}.")
+    return observables

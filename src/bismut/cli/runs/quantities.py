@@ -1,10 +1,10 @@
-"""Quantities by name: functions of a state that a run file or the command line can ask for.
+"""Quantities by name: functions of a state that a run file or the command line can name.
 
-    energy  kinetic_energy  potential_energy  temperature  heat  work  integrator_error  acceptance        of the system and its books
-    momentum (symmetry)                                                                  a momentum map
-    q  p  orientation (part, component, axis)                                            of the state itself
+    energy, temperature, heat, ...                  registered, see `bismut list quantities`
+    momentum (symmetry)                             a momentum map
+    q  p  orientation (part, component, axis)       of the state itself
 
-They are values that compare equal when they say the same, so that a second run of the same program compiles nothing.
+They compare equal when they mean the same, so that a second run of the same program compiles nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut import ensembles
-from bismut.cli.runs.schema import OF_STATE, OF_SYSTEM
 from bismut.ensembles import Observable
 from bismut.ensembles.observable import measure
 from bismut.errors import BismutError, nearest
 from bismut.mechanics import Scheme, State
+from bismut.registry import QUANTITIES
 
+OF_STATE = ("q", "p", "orientation")
 KEYS = {"momentum": ("symmetry",), "q": ("part", "component"), "p": ("part", "component"), "orientation": ("part", "component", "axis")}
 
 
@@ -62,7 +63,7 @@ class Above:
     of: Any
     level: float
 
-    def __call__(self, system, state, t=0.0):
+    def __call__(self, system, state, t):
         return _value(self.of, system, state, t) - self.level
 
 
@@ -72,7 +73,7 @@ class Together:
 
     of: tuple[Any, ...]
 
-    def __call__(self, system, state, t=0.0):
+    def __call__(self, system, state, t):
         return jnp.concatenate([jnp.ravel(_value(one, system, state, t)) for one in self.of])
 
 
@@ -84,11 +85,11 @@ def quantity(asked: str | Mapping[str, Any], scheme: Scheme, own: Mapping[str, C
     symmetries = scheme.system.symmetries
     if name in own:
         return own[name]
-    if name in symmetries and not table and name not in (*OF_SYSTEM, *OF_STATE):
+    if name in symmetries and not table and name not in (*QUANTITIES.names(), *OF_STATE):
         return ensembles.momentum(name)
-    if name in scheme.system.invariants and not table and name not in (*OF_SYSTEM, *OF_STATE):
+    if name in scheme.system.invariants and not table and name not in (*QUANTITIES.names(), *OF_STATE):
         return ensembles.invariant(name)
-    if name not in (*OF_SYSTEM, "momentum", *OF_STATE):
+    if name not in (*QUANTITIES.names(), "momentum", *OF_STATE):
         raise BismutError(f"there is no quantity {name!r}. {nearest(name, known(scheme, own))}")
     for key in table:
         if key not in KEYS.get(name, ()):
@@ -107,7 +108,12 @@ def quantity(asked: str | Mapping[str, Any], scheme: Scheme, own: Mapping[str, C
         return Orientation(_rotation(scheme, table.get("part")), component, tuple(map(float, table.get("axis", (0.0, 0.0, 1.0)))))
     if name in OF_STATE:
         return Coordinates(name, table.get("part", 0), component)
-    return getattr(ensembles, name)
+    return QUANTITIES[name]
+
+
+def needs_ledger(name: str) -> bool:
+    """Whether a quantity is read from the ledger of a trajectory, so that the start must have one."""
+    return name in QUANTITIES and getattr(QUANTITIES[name], "booked", False)
 
 
 def _rotation(scheme: Scheme, part: int | None) -> int:
@@ -126,9 +132,9 @@ def label(asked: str | Mapping[str, Any]) -> str:
         return asked
     name, part, component = asked["name"], asked.get("part"), asked.get("component", ())
     index = list(component) if isinstance(component, list | tuple) else [component]
-    words = [name, *([asked["symmetry"]] if "symmetry" in asked else []), *([f"part {part}"] if part is not None else [])]
-    words += [f"of axis {list(asked['axis'])}"] if "axis" in asked else []
-    return " ".join(words) + (str(index) if index else "")
+    parts = [name, *([asked["symmetry"]] if "symmetry" in asked else []), *([f"part {part}"] if part is not None else [])]
+    parts += [f"of axis {list(asked['axis'])}"] if "axis" in asked else []
+    return " ".join(parts) + (str(index) if index else "")
 
 
 def labels(asked: str | Mapping[str, Any], of: Any, scheme: Scheme, example: State) -> list[str]:
@@ -136,12 +142,13 @@ def labels(asked: str | Mapping[str, Any], of: Any, scheme: Scheme, example: Sta
     shape = measure(of, scheme, label(asked), example)
     if np.prod(shape, dtype=int) == 1:
         return [label(asked)]
-    return [f"{label(asked)}{list(index)}" for index in np.ndindex(*shape)]
+    names = of.names(scheme) if isinstance(of, Observable) else []
+    return names or [f"{label(asked)}{list(index)}" for index in np.ndindex(*shape)]
 
 
 def known(scheme: Scheme, own: Mapping[str, Callable]) -> list[str]:
     """Everything that can be asked for by a single word."""
-    return [*OF_SYSTEM, *scheme.system.symmetries, *scheme.system.invariants, *OF_STATE, *own]
+    return [*QUANTITIES.names(), *scheme.system.symmetries, *scheme.system.invariants, *OF_STATE, *own]
 
 
 def above(of: Any, level: float) -> Any:

@@ -11,24 +11,26 @@ from typing import Any
 import jax
 import numpy as np
 
-from bismut.cli.runs.schema import MOTIONS, Mistake, Path_
+from bismut.cli.runs.schema import MOTIONS
+from bismut.cli.runs.tables import Mistake
+from bismut.cli.runs.toml import Path_
 from bismut.ensembles.checks import check_start
 from bismut.errors import BismutError
 from bismut.mechanics import Maxwell, Scheme, Start, State
-from bismut.sharing.importing import point_from, read_frame
+from bismut.sharing.import_state import point_from, read_frame
 
 
-def with_frame(scheme: Scheme, document: Mapping[str, Any], found: list[Mistake]) -> dict[str, Any]:
+def with_frame(scheme: Scheme, document: Mapping[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
     """The document with a frame of a file in numbers: q, and the velocity unless the document says how it moves."""
     asked = document.get("start")
-    if not isinstance(asked, Mapping) or "file" not in asked or any(mistake.path[0] == "start" for mistake in found):
+    if not isinstance(asked, Mapping) or "file" not in asked or any(mistake.path[0] == "start" for mistake in mistakes):
         return dict(document)
     rest = {key: value for key, value in asked.items() if key not in ("file", "frame")}
     moves = any(key in rest for key in MOTIONS)
     try:
         q, velocity = point_from(scheme, read_frame(asked["file"], asked.get("frame", -1)), at_rest=moves)
     except BismutError as problem:
-        found.append(Mistake(("start", "file"), str(problem)))
+        mistakes.append(Mistake(("start", "file"), str(problem)))
         return {**document, "start": rest}
     numbers = {"q": _lists(q)} | ({} if moves else {"velocity": _lists(velocity)})
     projected = {"project": True} if scheme.system.constraints else {}  # a file rounds numbers
@@ -39,16 +41,16 @@ def _lists(tree: Any) -> Any:
     return [_lists(part) for part in tree] if isinstance(tree, tuple) else np.asarray(tree).tolist()
 
 
-def started(scheme: Scheme, own: State | Maxwell, document: Mapping[str, Any], found: list[Mistake]) -> State | Maxwell:
+def started(scheme: Scheme, own: State | Maxwell, document: Mapping[str, Any], mistakes: list[Mistake]) -> State | Maxwell:
     """The start that was asked for; the model's own where nothing was, or where that is wrong."""
     asked = document.get("start")
-    wrong = {mistake.path for mistake in found}
+    wrong = {mistake.path for mistake in mistakes}
     if not isinstance(asked, Mapping) or not asked:
         return own
     # Each array by itself first, so that all that is wrong with them is said.
     arrays = {key: asked[key] for key in ("q", "velocity", "momentum") if key in asked and ("start", key) not in wrong}
-    fitting = {key: _fitting(scheme, key, value, found) for key, value in arrays.items()}
-    if any(mistake.path[0] in ("start", "t0") for mistake in found):
+    fitting = {key: _fitting(scheme, key, value, mistakes) for key, value in arrays.items()}
+    if any(mistake.path[0] in ("start", "t0") for mistake in mistakes):
         return own
     motion: dict[str, Any] = {key: fitting.get(key, asked[key]) for key in MOTIONS if key in asked}
     if not motion:
@@ -57,16 +59,16 @@ def started(scheme: Scheme, own: State | Maxwell, document: Mapping[str, Any], f
         start = scheme.start(fitting.get("q", own.q), t=document["t0"], project=asked.get("project", False), **motion)
         batch = check_start(scheme, start, document["t0"])
     except BismutError as problem:
-        found.append(Mistake(("start",), str(problem).replace("scheme.start(..., project=True)", "project = true")))
+        mistakes.append(Mistake(("start",), str(problem).replace("scheme.start(..., project=True)", "project = true")))
         return own
     trajectories = document["trajectories"]
     if batch and batch != (trajectories,) and ("trajectories",) not in wrong:
         text = f"there are starts for {batch[0]} trajectories, but the run has {trajectories}. Give one start, or one for each trajectory."
-        found.append(Mistake(("start",), text))
+        mistakes.append(Mistake(("start",), text))
     return start
 
 
-def _fitting(scheme: Scheme, key: str, value: Any, found: list[Mistake]) -> Any:
+def _fitting(scheme: Scheme, key: str, value: Any, mistakes: list[Mistake]) -> Any:
     """The value as the space holds it: one array, or a tuple of as many as it has."""
     space, path = scheme.space, ("start", key)
     like = jax.eval_shape(space.origin if key == "q" else space.zero)
@@ -74,17 +76,17 @@ def _fitting(scheme: Scheme, key: str, value: Any, found: list[Mistake]) -> Any:
         fitting = _arrays(value, like)
     except ValueError:
         shapes = " and ".join(str(leaf.shape) for leaf in jax.tree.leaves(like))
-        found.append(Mistake(path, f"expected numbers in the shape {shapes} on {space}, in rows of equal length and a list for each array."))
+        mistakes.append(Mistake(path, f"expected numbers in the shape {shapes} on {space}, in rows of equal length and a list for each array."))
         return None
     check = space.check if key == "q" else space.check_velocity
-    return fitting if _holds(lambda: check(fitting, key), path, found) else None
+    return fitting if _holds(lambda: check(fitting, key), path, mistakes) else None
 
 
-def _holds(check: Any, path: Path_, found: list[Mistake]) -> bool:
+def _holds(check: Any, path: Path_, mistakes: list[Mistake]) -> bool:
     try:
         check()
     except BismutError as problem:
-        found.append(Mistake(path, str(problem)))
+        mistakes.append(Mistake(path, str(problem)))
         return False
     return True
 

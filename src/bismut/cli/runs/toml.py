@@ -45,7 +45,7 @@ def read(file: Path) -> tuple[dict[str, Any], Lines]:
 
 
 def parsed(text: str, source: str) -> dict[str, Any]:
-    """The tables of a text; what is no TOML, or TOML that nobody means, is refused with a sentence."""
+    """The tables of a text; what is no TOML, or cannot be read, is refused with a sentence."""
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -58,7 +58,7 @@ def parsed(text: str, source: str) -> dict[str, Any]:
 
 def lines_of(text: str) -> Lines:
     """The line of every table and key, counted from 1; values that span lines are passed over."""
-    found: Lines = {}
+    lines: Lines = {}
     table: Path_ = ()
     depth, quote = 0, ""
     for number, line in enumerate(text.splitlines(), 1):
@@ -67,16 +67,16 @@ def lines_of(text: str) -> Lines:
             if header := _TABLE.match(line):
                 table = _parts(header.group(1))
                 for end in range(1, len(table) + 1):
-                    found.setdefault(table[:end], number)
-                found[table] = number
+                    lines.setdefault(table[:end], number)
+                lines[table] = number
                 continue
             if key := _KEY.match(line):
                 name = _parts(key.group(1))
                 for end in range(1, len(name) + 1):
-                    found.setdefault((*table, *name[:end]), number)
+                    lines.setdefault((*table, *name[:end]), number)
                 rest = key.group(2)
         depth, quote = _open_after(rest, depth, quote)
-    return found
+    return lines
 
 
 def line_of(lines: Lines, path: Path_) -> int | None:

@@ -1,7 +1,7 @@
 """How the trajectories of a batch lie in memory, one array for each leaf.
 
-Columns   (entries, n), trajectories side by side, n a multiple of the widest vector: lanes are trajectories
-Lines     (n, entries), one trajectory after the other: lanes are bodies
+ColumnBatch   (entries, n), trajectories side by side, n a multiple of the width: lanes are trajectories
+RowBatch     (n, entries), one trajectory after the other: lanes are bodies
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-PADDED = 16  # trajectories of the least batch
 LINE = 64  # bytes of the cache that come together
 
 
@@ -28,15 +27,14 @@ def copy(x: np.ndarray) -> np.ndarray:
     return new
 
 
-class Columns:
+class ColumnBatch:
     """Places past the last trajectory repeat it."""
 
     def __init__(self, width: int):
         self._width = width
 
     def places(self, count: int) -> int:
-        padded = max(PADDED, self._width)
-        return -(-count // padded) * padded
+        return -(-count // self._width) * self._width
 
     def groups(self, n: int) -> int:
         """How many times around the loop over trajectories."""
@@ -67,7 +65,7 @@ class Columns:
         return x[..., :count].reshape(*x.shape[:lead], *aval.shape, count).transpose(order)
 
 
-class Lines:
+class RowBatch:
     """Nothing is filled up."""
 
     def __init__(self, width: int):

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from bismut.engines.native.code import element
-from bismut.engines.native.field import Stored, Writable
-from bismut.engines.native.frame import Frame, Scope
-from bismut.engines.native.lane import OWN, SAME, Lane, value_of
-from bismut.engines.native.places import LONG, plus, times
+from bismut.programs.codegen.code import element
+from bismut.programs.codegen.field import Buffer, Writable
+from bismut.programs.codegen.frame import Frame, Scope
+from bismut.programs.codegen.indices import LONG, plus, times
+from bismut.programs.codegen.lane import OWN, SAME, Lane, value_of
 
 
-class Column(Writable):
+class ColumnArray(Writable):
     """An array of every trajectory of a batch, (entries, n) in memory, at one group of trajectories."""
 
     def __init__(self, frame: Frame, aval, width: Any):
@@ -50,7 +50,7 @@ class Column(Writable):
         scope.builder.store(value, self._address(scope, index, row), align=max(self.dtype.itemsize, 1))
 
 
-class Line(Stored):
+class RowArray(Buffer):
     """The same where lanes are bodies: (n, entries) in memory, at one trajectory."""
 
     def __init__(self, frame: Frame, aval, count: Any):

@@ -3,7 +3,7 @@
     for each group of W trajectories:   for each tick:   for each step of its stride:  ΔW, step       then those look whose turn it is
 
 A group stays in registers, or in a part of the workspace that fits the cache, from the first step of a call to the last. Functions are called with
-one table of addresses and whole numbers, in the order in which they are taken from the frame here and written by `program`.
+one table of addresses and whole numbers, in the order in which they are taken from the frame here and written by `engine`.
 """
 
 from __future__ import annotations
@@ -14,56 +14,62 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from bismut.engines.native.arithmetic import convert
-from bismut.engines.native.columns import Column, Line
-from bismut.engines.native.control import Held, replace, row_of
-from bismut.engines.native.field import Array, Stored, allocate, entry, everywhere, fill, in_place, lanes, throughout
-from bismut.engines.native.frame import IN_LOOPS, IN_REGISTERS, Frame, Scope, Variable
-from bismut.engines.native.lane import OWN, SAME, SHARED, Lane, array_of, constant
-from bismut.engines.native.nearby import MANY, near_enough
-from bismut.engines.native.places import LONG, times
+from bismut.engines.native.columns import ColumnArray, RowArray
 from bismut.engines.native.tracing import Programs
-from bismut.engines.native.walk import FEW, run
-from bismut.programs import LOOPS, Program, equations, operations, reached
+from bismut.programs import LOOPS, Program, equations, expanded_count, items, reached
+from bismut.programs.codegen.accumulators import PortionSums, sum_of
+from bismut.programs.codegen.field import Array, Buffer, allocate, entry, everywhere, fill, in_place, lanes, longest, throughout
+from bismut.programs.codegen.frame import IN_LOOPS, IN_REGISTERS, LONGEST, Frame, Scope, Variable
+from bismut.programs.codegen.indices import LONG, times
+from bismut.programs.codegen.lane import OWN, SAME, SHARED, Lane, array_of, constant
+from bismut.programs.codegen.loop_carry import LoopCarry, replace, row_of
+from bismut.programs.codegen.neighbour_pairs import MANY, near_enough
+from bismut.programs.codegen.walk import FEW, run
+from bismut.programs.operations.body_loops import FEW_ITEMS
 
-LARGEST = 40_000  # scalar operations up to which a step without loops over bodies is written out
+LARGEST = 40_000  # scalar operations up to which a step is written out; how much of them is left once what is known is folded, is another matter
+# Entries that are gathered at once, from which a step is loops: they are items, such as pairs. 91 pairs in three dimensions run as fast in a loop and
+# compile in a third of the time, 435 in a fiftieth.
+GATHERED = 256
 
 
 class Batchwise:
     """What the functions of a program have in common: the table, the numbers, the loop over groups."""
 
-    def __init__(self, module: ir.Module, name: str, programs: Programs, width: int, fused: bool, dtype: Any, across: bool):
-        self.frame = frame = Frame(module, name, width, fused, across)
+    def __init__(
+        self, module: ir.Module, name: str, programs: Programs, width: int, fused: bool, dtype: Any, across: bool, threads: bool, short: bool
+    ):
+        self.frame = frame = Frame(module, name, width, fused, across, short, threads)
         self.programs, self.dtype = programs, np.dtype(dtype)
-        short = all(written_out(part.program) for part in (programs.begin, programs.step))
+        self.limit = LONGEST if short else None
         self.scope = Scope(frame, frame.late, IN_REGISTERS if short else IN_LOOPS)
         self.groups, self.width = frame.entry(), frame.entry()
         self.h_address, self.t0_address = frame.pointer(), frame.pointer()
-        scalar = lambda base: Stored(base, (), dtype, SHARED, plain=True).at(self.scope, ())
+        scalar = lambda base: Buffer(base, (), dtype, SHARED, plain=True).at(self.scope, ())
         self.h, self.t0 = scalar(self.h_address), scalar(self.t0_address)
         self.numbers = [self._number(aval) for aval in programs.numbers]
 
     def _number(self, aval) -> Array:
-        whole = Stored(self.frame.pointer(), aval.shape, aval.dtype, SHARED, plain=True)
-        return whole if aval.size > self.scope.small else lanes(self.scope, whole)
+        buffer = Buffer(self.frame.pointer(), aval.shape, aval.dtype, SHARED, plain=True)
+        return buffer if aval.size > self.scope.small else lanes(self.scope, buffer)
 
     def columns(self, avals: Sequence) -> list:
         return [self.column(aval) for aval in avals]
 
     def column(self, aval) -> Any:
-        return (Line if self.frame.across else Column)(self.frame, aval, self.width)
+        return (RowArray if self.frame.across else ColumnArray)(self.frame, aval, self.width)
 
-    def memory(self, avals: Sequence) -> list[Stored]:
+    def memory(self, avals: Sequence) -> list[Buffer]:
         """What a watch remembers: (groups, entries, W), so that what belongs to a group lies together, and is changed where it lies. Where lanes are
         bodies, one number instead of W."""
         level, plain = (SAME, True) if self.frame.across else (OWN, False)
-        return [Stored(self.frame.pointer(), aval.shape, aval.dtype, level, owner=object(), plain=plain) for aval in avals]
+        return [Buffer(self.frame.pointer(), aval.shape, aval.dtype, level, owner=object(), plain=plain) for aval in avals]
 
-    def at_group(self, scope: Scope, columns: Sequence[Column | Line], group: Any) -> None:
+    def at_group(self, scope: Scope, columns: Sequence[ColumnArray | RowArray], group: Any) -> None:
         for column in columns:
             column.move_to(scope, group)
 
-    def remembered(self, scope: Scope, memory: Sequence[Stored], group: Any) -> list[Stored]:
+    def remembered(self, scope: Scope, memory: Sequence[Buffer], group: Any) -> list[Buffer]:
         return [one.view(one.shape, one.strides, times(scope.builder, group, one.size)) for one in memory]
 
     def time(self, scope: Scope, k: Any) -> np.ndarray:
@@ -76,16 +82,22 @@ class Batchwise:
     def large(self, aval) -> bool:
         return aval.size > self.scope.small
 
-    def read(self, scope: Scope, column: Column) -> Array:
+    def read(self, scope: Scope, column: ColumnArray) -> Array:
         return column if self.large(column) else lanes(scope, column)
 
-    def hold(self, scope: Scope, aval) -> Held:
-        return Held(scope, aval, self.large(aval), OWN)
+    def hold(self, scope: Scope, aval) -> LoopCarry:
+        return LoopCarry(scope, aval, self.large(aval), OWN)
 
 
-def written_out(program: Program) -> bool:
-    """Whether all arrays are written out: there are no loops over bodies, and not too many operations."""
-    return not any(e.primitive.name in LOOPS for e in equations(program)) and operations(program) <= LARGEST
+def short_enough(programs: Programs) -> bool:
+    """Whether a step may be written out, loops over few bodies and all; how long it becomes (`LONGEST`) is seen when it is written. This is a matter
+    of the system alone: watches have no say."""
+    parts = [programs.begin.program, programs.step.program]
+    everything = [e for part in parts for e in equations(part)]
+    if any(items(e) > FEW_ITEMS for e in everything if e.primitive.name in LOOPS):
+        return False
+    gathered = max((e.outvars[0].aval.size for e in everything if e.primitive.name == "gather"), default=0)
+    return gathered <= GATHERED and all(expanded_count(part) <= LARGEST for part in parts)
 
 
 def crowded(program: Program) -> bool:
@@ -94,23 +106,24 @@ def crowded(program: Program) -> bool:
     return bool(met) and all(map(near_enough, met))
 
 
-def write_begin(module: ir.Module, programs: Programs, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
+def write_begin(module: ir.Module, programs: Programs, width: int, fused: bool, dtype: Any, across: bool, threads: bool, short: bool) -> Frame:
     """begin: states ↦ carries."""
-    f = Batchwise(module, "begin", programs, width, fused, dtype, across)
+    f = Batchwise(module, "begin", programs, width, fused, dtype, across, threads, short)
     step = f.frame.entry()
     states, carries = f.columns(programs.state), f.columns(programs.carry)
     with f.scope.loop(f.groups) as (scope, g):
         f.at_group(scope, [*states, *carries], g)
-        out = run(scope, programs.begin.program, [*(f.read(scope, c) for c in states), f.time(scope, step), *f.numbers])
+        with f.frame.limited(f.limit):
+            out = run(scope, programs.begin.program, [*(f.read(scope, c) for c in states), f.time(scope, step), *f.numbers])
         for column, x in zip(carries, out, strict=True):
             fill(scope, column, x)
     f.frame.close()
     return f.frame
 
 
-def write_watch(module: ir.Module, programs: Programs, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
+def write_watch(module: ir.Module, programs: Programs, width: int, fused: bool, dtype: Any, across: bool, threads: bool, short: bool) -> Frame:
     """watch: carries ↦ memories of all watches, as they begin."""
-    f = Batchwise(module, "watch", programs, width, fused, dtype, across)
+    f = Batchwise(module, "watch", programs, width, fused, dtype, across, threads, short)
     step = f.frame.entry()
     carries = f.columns(programs.carry)
     memories = [f.memory(first.shapes) for first, _ in programs.watches]
@@ -133,14 +146,16 @@ class Watching:
         self.memory, self.rows = f.memory(first.shapes), f.columns(look.shapes[self.split :])
         self.own = own_memory(first.program, look.program, len(f.programs.state))
         self.left, self.row = f.frame.slot(LONG), f.frame.slot(LONG)
-        self.held: list[Held] = []
+        self.carried: list[LoopCarry] = []
 
     def begin(self, f: Batchwise, scope: Scope, group: Any) -> None:
         self.here = f.remembered(scope, self.memory, group)
         own = lambda mark: OWN if mark and scope.wide else SAME
-        self.held = [Held(scope, place, place.size > FEW, own(mark), over=place.spared()) for place, mark in zip(self.here, self.own, strict=True)]
-        for held, place in zip(self.held, self.here, strict=True):
-            held.set(scope, place)
+        self.carried = [
+            LoopCarry(scope, place, place.size > FEW, own(mark), over=place.spared()) for place, mark in zip(self.here, self.own, strict=True)
+        ]
+        for carried, place in zip(self.carried, self.here, strict=True):
+            carried.set(scope, place)
         scope.builder.store(self.due, self.left)
         scope.builder.store(LONG(0), self.row)
 
@@ -149,17 +164,17 @@ class Watching:
         b.store(b.sub(b.load(self.left), steps), self.left)
         with b.if_then(b.icmp_signed("==", b.load(self.left), LONG(0))):
             inner, row = scope.inside(), b.load(self.row)
-            out = run(inner, self.look.program, [*(h.lend(inner) for h in self.held), *state, t, *f.numbers])
+            out = run(inner, self.look.program, [*(h.lend(inner) for h in self.carried), *state, t, *f.numbers])
             for column, x in zip(self.rows, out[self.split :], strict=True):
                 throughout(inner, column.shape, lambda at, i, column=column, x=x: column.put(at, i, entry(at, x, i), row))
-            replace(inner, self.held, out[: self.split])
+            replace(inner, self.carried, out[: self.split])
             b.store(b.add(row, LONG(1)), self.row)
             b.store(self.every, self.left)
 
     def end(self, scope: Scope) -> None:
-        for held, place in zip(self.held, self.here, strict=True):
-            if not in_place(held.get(scope), place):
-                fill(scope, place, held.get(scope))
+        for carried, place in zip(self.carried, self.here, strict=True):
+            if not in_place(carried.get(scope), place):
+                fill(scope, place, carried.get(scope))
 
 
 def own_memory(first, look, state: int) -> list[bool]:
@@ -174,25 +189,27 @@ def own_memory(first, look, state: int) -> list[bool]:
         own = wider
 
 
-def write_advance(module: ir.Module, programs: Programs, per: int, width: int, fused: bool, dtype: Any, across: bool) -> Frame:
+def write_advance(
+    module: ir.Module, programs: Programs, per: int, width: int, fused: bool, dtype: Any, across: bool, threads: bool, short: bool
+) -> Frame:
     """advance: carries, memories and failures, in place; rows. `lead` ticks, one or none, come before the others and are without steps."""
-    f = Batchwise(module, "advance", programs, width, fused, dtype, across)
+    f = Batchwise(module, "advance", programs, width, fused, dtype, across, threads, short)
     frame = f.frame
     step, lead, ticks, stride, phase = (frame.entry() for _ in range(5))
     numbers, failed = f.column(_Scalar(np.uint64)), f.column(_Scalar(np.int64))
     carries = f.columns(programs.carry)
     watches = [Watching(f, first, look) for first, look in programs.watches]
     k_slot, fresh = frame.slot(LONG), frame.slot(ir.IntType(1))
-    lost = Variable(frame, np.int64)
-    held = [f.hold(f.scope, aval) for aval in programs.carry]
+    lost = Variable(f.scope, np.int64)
+    carried = [f.hold(f.scope, aval) for aval in programs.carry]
     buffer = allocate(f.scope, (per, programs.channels), f.dtype, OWN)
     columns = [numbers, failed, *carries, *(c for w in watches for c in w.rows)]
     with f.scope.loop(f.groups) as (scope, g):
         f.at_group(scope, columns, g)
-        for h, column in zip(held, carries, strict=True):
+        for h, column in zip(carried, carries, strict=True):
             h.set(scope, column)
         lost.set(scope, failed.at(scope, ()))
-        words = _counter(scope, numbers.at(scope, ()))
+        counter_words = _counter(scope, numbers.at(scope, ()))
         for w in watches:
             w.begin(f, scope, g)
         scope.builder.store(step, k_slot)
@@ -201,17 +218,19 @@ def write_advance(module: ir.Module, programs: Programs, per: int, width: int, f
             steps = tick.builder.select(tick.builder.icmp_signed("<", number, lead), LONG(0), stride)
             with tick.loop(steps) as (inner, _):
                 k = inner.builder.load(k_slot)
-                dW = _drawn(f, inner, buffer, words, k, phase, per, fresh)
-                new = run(inner, programs.step.program, [*(h.get(inner) for h in held), dW, array_of([f.h], ()), f.time(inner, k), *f.numbers])
-                replace(inner, held, new)
-                _note_failure(inner, [held[i] for i in programs.where], lost, k)
+                dW = _drawn(f, inner, buffer, counter_words, k, phase, per, fresh)
+                with frame.limited(f.limit):
+                    given = [*(h.get(inner) for h in carried), dW, array_of([f.h], ()), f.time(inner, k), *f.numbers]
+                    new = run(inner, programs.step.program, given)
+                replace(inner, carried, new)
+                _note_failure(inner, [carried[i] for i in programs.where], lost, k)
                 inner.builder.store(inner.builder.add(k, LONG(1)), k_slot)
             if watches:
-                state = [held[i].get(tick) for i in programs.where]
+                state = [carried[i].get(tick) for i in programs.where]
                 t = f.time(tick, tick.builder.load(k_slot))
                 for w in watches:
                     w.tick(f, tick, steps, state, t)
-        for h, column in zip(held, carries, strict=True):
+        for h, column in zip(carried, carries, strict=True):
             fill(scope, column, h.get(scope))
         failed.put(scope, (), lost.get(scope))
         for w in watches:
@@ -236,7 +255,7 @@ def _counter(scope: Scope, number: Lane) -> list[np.ndarray]:
     return [array_of([convert(number)], ()), array_of([convert(high)], ())]
 
 
-def _drawn(f: Batchwise, scope: Scope, buffer: Stored, words: list, k: Any, phase: Any, per: int, fresh: Any) -> Array:
+def _drawn(f: Batchwise, scope: Scope, buffer: Buffer, counter_words: list, k: Any, phase: Any, per: int, fresh: Any) -> Array:
     """ΔW of step k. A draw serves `per` steps: it is made at the first of them, and where a call begins."""
     channels = f.programs.channels
     if not channels:
@@ -246,30 +265,49 @@ def _drawn(f: Batchwise, scope: Scope, buffer: Stored, words: list, k: Any, phas
     with b.if_then(b.or_(b.icmp_signed("==", place, LONG(0)), b.load(fresh))):
         inner = scope.inside()
         counter = _counter(inner, inner.splat(k, np.uint64))
-        drawn = run(inner, f.programs.draw.program, [*words, *counter, array_of([f.h], ()), *f.numbers])[0]
+        drawn = run(inner, f.programs.draw.program, [*counter_words, *counter, array_of([f.h], ()), *f.numbers])[0]
         fill(inner, buffer, drawn)
         b.store(ir.IntType(1)(0), fresh)
     part = buffer.part(scope, place)
     return part if f.large(part) else row_of(scope, buffer, place)
 
 
-def _note_failure(scope: Scope, state: Sequence[Held], lost: Variable, k: Any) -> None:
+def _note_failure(scope: Scope, state: Sequence[LoopCarry], lost: Variable, k: Any) -> None:
     """The first step after which a state is not finite: Σ (x − x) is zero, or NaN."""
     reals = [h for h in state if h.dtype.kind == "f"]
     if not reals:
         return
-    total = Variable(scope.frame, reals[0].dtype)
-    total.set(scope, reals[0].dtype.type(0))
-
-    def add(inner: Scope, lane: Any) -> None:
-        if not constant(lane):
-            difference = convert(inner.code, Lane(inner.code.sub(lane.value, lane.value), lane.dtype), total.dtype, lane.level)
-            total.set(inner, Lane(inner.code.add(total.get(inner).value, difference.value), total.dtype))
-
-    for h in reals:
-        array = h.get(scope)
-        everywhere(scope, h.shape, lambda inner, index, array=array: add(inner, entry(inner, array, index)))
-    bad = scope.lane("ne", [total.get(scope), total.get(scope)])
+    parts = [_unlike_itself(scope, h.get(scope), h.dtype) for h in reals]
+    total = parts[0]
+    for part in parts[1:]:
+        total = scope.lane("add", [total, scope.lane("convert_element_type", [part], {"new_dtype": total.dtype})])
+    bad = scope.lane("ne", [total, total])
     before = lost.get(scope)
     new = scope.lane("and", [bad, scope.lane("lt", [before, np.int64(0)])])
     lost.set(scope, scope.lane("select_n", [new, before, scope.splat(k, np.int64)]))
+
+
+def _unlike_itself(scope: Scope, array: Array, dtype: np.dtype) -> Any:
+    """Σ (x − x) over an array of reals."""
+    shape = array.shape
+
+    def difference(at: Scope, x: Any) -> Any:
+        return dtype.type(0) if constant(x) else Lane(at.code.sub(x.value, x.value), dtype)
+
+    def add(at: Scope, total: Any, index: tuple) -> None:
+        total.add(at, array_of([difference(at, entry(at, array, index))], ()))
+
+    aval = _Scalar(dtype)
+    if scope.wide or not shape or max(shape) < scope.frame.width:
+        total = sum_of(scope, aval)
+        everywhere(scope, shape, lambda at, index: add(at, total, index))
+        return total.get(scope)[()]
+    axis = longest(shape)
+    rest = [n for k, n in enumerate(shape) if k != axis]
+    sums = PortionSums(scope, [aval], shape[axis])
+    with scope.portions(shape[axis]) as (portion, number, first, after):
+        (total,) = sums.begin(portion)
+        with portion.items(shape[axis], first, after) as (inner, i, _):
+            everywhere(inner, rest, lambda at, index: add(at, total, (*index[:axis], i, *index[axis:])))
+        sums.end(portion, number)
+    return sums.get(scope)[0][()]

@@ -10,18 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut import programs
-from bismut.engines.decompositions import simplified
 from bismut.engines.engine import Task
-from bismut.programs import Traced
+from bismut.programs import TracedFunction
+from bismut.programs.decomposition import simplified
 
 
 class Programs(NamedTuple):
     """All functions of a task."""
 
-    begin: Traced
-    step: Traced
-    draw: Traced
-    watches: list[tuple[Traced, Traced]]  # begin and look
+    begin: TracedFunction
+    step: TracedFunction
+    draw: TracedFunction
+    watches: list[tuple[TracedFunction, TracedFunction]]  # begin and look
     state: list  # what is asked for of a task
     carry: list
     numbers: list
@@ -33,7 +33,7 @@ def shapes(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)), tree)
 
 
-def _traced(function: Callable, *arguments: Any) -> Traced:
+def _traced(function: Callable, *arguments: Any) -> TracedFunction:
     traced = programs.trace(function, *arguments)
     return traced._replace(program=simplified(traced.program))
 

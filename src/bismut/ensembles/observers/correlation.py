@@ -16,10 +16,10 @@ import numpy as np
 
 from bismut.arguments import checked
 from bismut.ensembles import moments
-from bismut.ensembles.observers import sums
-from bismut.ensembles.observers.measuring import Measuring
-from bismut.ensembles.observers.report import Report, component_axes, short
-from bismut.ensembles.observers.watcher import Clock
+from bismut.ensembles.moments import KahanSum
+from bismut.ensembles.observers.report import ObserverReport, component_axes, short
+from bismut.ensembles.observers.watcher import Clock, Measuring
+from bismut.registry import OBSERVERS
 
 TOGETHER = 8  # looks whose products are summed at once: a sum over origins is read and written once for all of them
 _STRIP = 4  # lags at a time
@@ -32,8 +32,8 @@ class Lagged(NamedTuple):
     count: Any
     early: Any
     recent: Any
-    products: sums.Sum
-    total: sums.Sum
+    products: KahanSum
+    total: KahanSum
 
 
 class Autocorrelation(Measuring):
@@ -55,8 +55,8 @@ class Autocorrelation(Measuring):
         x = self.value(scheme, state, t)
         zeros = lambda length: jnp.zeros((length, *x.shape), x.dtype)
         # Before the memory is full, the missing values are zeros and add nothing.
-        products = sums.zero(zeros(self.newest + 1))
-        return Lagged(jnp.zeros((), jnp.int32), zeros(self.lags + 1), zeros(self.newest + 1 + TOGETHER), products, sums.zero(x))
+        products = KahanSum.zero(zeros(self.newest + 1))
+        return Lagged(jnp.zeros((), jnp.int32), zeros(self.lags + 1), zeros(self.newest + 1 + TOGETHER), products, KahanSum.zero(x))
 
     def look(self, memory, scheme, state, t):
         x, place = self.value(scheme, state, t) - self.about, memory.count % TOGETHER
@@ -66,10 +66,10 @@ class Autocorrelation(Measuring):
         last = recent[self.newest : self.newest + TOGETHER]
         _, recent, products = jax.lax.while_loop(lambda now: now[0] < strips, lambda now: _summed(last, *now), (0, recent, memory.products))
         early = put(memory.early, x, jnp.minimum(memory.count, self.lags), 0)
-        return Lagged(memory.count + 1, early, recent, products, sums.add(memory.total, x)), ()
+        return Lagged(memory.count + 1, early, recent, products, memory.total.add(x)), ()
 
     def close(self, tally, memory, ended):
-        total, products, recent = sums.value(memory.total)[:, None], sums.value(memory.products), np.asarray(memory.recent, float)
+        total, products, recent = memory.total.value()[:, None], memory.products.value(), np.asarray(memory.recent, float)
         with np.errstate(over="ignore", invalid="ignore"):  # of trajectories that failed
             waiting = ended.looks % TOGETHER
             for b in range(waiting):
@@ -97,7 +97,7 @@ class Autocorrelation(Measuring):
             one, zero, mu = np.ones_like(product), np.zeros_like(product), np.broadcast_to(mean, product.shape)
             of_covariance = np.stack([one, -mu, zero, zero], -1)
             of_correlation = np.stack([one, -mu, -correlation, mu * correlation], -1) / covariance[0][..., None]
-        error = lambda w: np.sqrt(np.maximum(np.einsum("...i,...ij,...j->...", w, summary.scatter, w), 0) / max(n - 1, 1) / max(n, 1))
+        error = lambda w: np.sqrt(np.maximum((w[..., :, None] * summary.scatter * w[..., None, :]).sum(-1).sum(-1), 0) / max(n - 1, 1) / max(n, 1))
         known = (np.arange(self.lags) < clock.looks).reshape(-1, *[1] * mean.ndim)
         axes = component_axes(name, mean.shape)
         step = clock.h * clock.every
@@ -114,9 +114,9 @@ class Autocorrelation(Measuring):
             "integrated_time": (axes, integrated),
             "count": ((), np.asarray(n)),
         }
-        return Report(name, variables, {"lag": step * np.arange(self.lags)}, f"integrated correlation time {short(integrated)}")
+        return ObserverReport(name, variables, {"lag": step * np.arange(self.lags)}, f"integrated correlation time {short(integrated)}")
 
-    def held(self, row, looks, trajectories):
+    def summary_bytes(self, row, looks, trajectories):
         return 20 * 8 * self.lags
 
 
@@ -126,11 +126,12 @@ def _summed(last, strip, recent, products):
     window = jax.lax.dynamic_slice_in_dim(recent, first, TOGETHER + _STRIP)
     sum_of = lambda lag: sum(last[b] * window[lag + b] for b in range(TOGETHER))
     here = jax.tree.map(lambda leaf: jax.lax.dynamic_slice_in_dim(leaf, first, _STRIP), products)
-    new = sums.add(here, jnp.stack([sum_of(lag) for lag in range(_STRIP)]))
+    new = here.add(jnp.stack([sum_of(lag) for lag in range(_STRIP)]))
     put = lambda leaf, values: jax.lax.dynamic_update_slice_in_dim(leaf, values, first, 0)
     return strip + 1, put(recent, window[TOGETHER:]), jax.tree.map(put, products, new)
 
 
+@OBSERVERS.register
 @checked()
 def autocorrelation(of, *, lags: int = 100, about: float = 0.0, every: int | None = None) -> Autocorrelation:
     """The autocorrelation function of a function of a State, at `lags` lags of `every` steps.

@@ -8,9 +8,10 @@ import numpy as np
 
 from bismut.arguments import checked
 from bismut.ensembles import moments
-from bismut.ensembles.observers.measuring import Measuring
 from bismut.ensembles.observers.records import statistics
-from bismut.ensembles.observers.report import Report, short
+from bismut.ensembles.observers.report import ObserverReport, short
+from bismut.ensembles.observers.watcher import Measuring
+from bismut.registry import OBSERVERS
 
 
 class Extremes(Measuring):
@@ -41,9 +42,10 @@ class Extremes(Measuring):
             "stderr_max": high["stderr"],
             "count": low["count"],
         }
-        return Report(name, variables, {}, f"from {short(np.asarray(low['min'][1]))} to {short(np.asarray(high['max'][1]))}")
+        return ObserverReport(name, variables, {}, f"from {short(np.asarray(low['min'][1]))} to {short(np.asarray(high['max'][1]))}")
 
 
+@OBSERVERS.register
 @checked()
 def extremes(of, *, every: int | None = None) -> Extremes:
     """Smallest and largest value over time of a function of a State: over all trajectories, and the mean over trajectories of each."""

@@ -13,10 +13,10 @@ import numpy as np
 
 from bismut.arguments import checked
 from bismut.ensembles.observable import measure
-from bismut.ensembles.observers.measuring import Measuring
-from bismut.ensembles.observers.report import Report
-from bismut.ensembles.observers.watcher import Clock
+from bismut.ensembles.observers.report import ObserverReport
+from bismut.ensembles.observers.watcher import Clock, Measuring
 from bismut.errors import ShapeError
+from bismut.registry import OBSERVERS
 
 
 class Waiting(NamedTuple):
@@ -26,7 +26,7 @@ class Waiting(NamedTuple):
     passed: Any
 
 
-class Ends(NamedTuple):
+class PassageCounts(NamedTuple):
     """How many passed at each look, and how many were last seen at each look without having passed."""
 
     passed: np.ndarray
@@ -53,10 +53,10 @@ class FirstPassage(Measuring):
         seen, passed = ended.survived // ended.every, np.asarray(memory.passed)
         through = (passed >= 0) & (passed <= seen)
         left = ~through & (seen >= 0)
-        return Ends(np.bincount(passed[through], minlength=ended.looks), np.bincount(seen[left], minlength=ended.looks))
+        return PassageCounts(np.bincount(passed[through], minlength=ended.looks), np.bincount(seen[left], minlength=ended.looks))
 
     def merge(self, a, b):
-        return Ends(*(x + y for x, y in zip(a, b, strict=True)))
+        return PassageCounts(*(x + y for x, y in zip(a, b, strict=True)))
 
     def report(self, name, summary, clock: Clock):
         passed, censored = summary
@@ -79,14 +79,15 @@ class FirstPassage(Measuring):
             "count": ((), np.asarray(number + missing)),
         }
         half = times[np.argmax(survival <= 0.5)] if (survival <= 0.5).any() else np.nan
-        words = f"{number} of {number + missing} passed" + (f", {missing} censored" if missing else "")
-        words += f"; half of them by t = {half:g}" if np.isfinite(half) else f"; {survival[-1]:.4g} are left at the end"
-        return Report(name, variables, {"time": times}, words)
+        text = f"{number} of {number + missing} passed" + (f", {missing} censored" if missing else "")
+        text += f"; half of them by t = {half:g}" if np.isfinite(half) else f"; {survival[-1]:.4g} are left at the end"
+        return ObserverReport(name, variables, {"time": times}, text)
 
-    def held(self, row, looks, trajectories):
+    def summary_bytes(self, row, looks, trajectories):
         return 2 * 8 * looks
 
 
+@OBSERVERS.register
 @checked()
 def first_passage(of, *, every: int = 1) -> FirstPassage:
     """When of(state) is positive for the first time: the survival curve, with its error, and those that were never seen to pass.

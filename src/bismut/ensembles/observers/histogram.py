@@ -17,12 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.arguments import Rule, checked
+from bismut.ensembles.moments import scratch
 from bismut.ensembles.observable import measure, value_of
-from bismut.ensembles.observers.report import Report
+from bismut.ensembles.observers.report import ObserverReport
 from bismut.ensembles.observers.watcher import Watcher
-from bismut.ensembles.scratch import scratch
 from bismut.errors import DomainError, ShapeError
 from bismut.mechanics import Scheme, State
+from bismut.registry import OBSERVERS
 
 _GROUPS = 64  # of trajectories, by their numbers
 _CELLS, _VALUES = 512, 4  # up to which a trajectory counts for itself; four values at 2³⁰ looks do not overflow a counter
@@ -87,13 +88,13 @@ class Histogram(Watcher):
         place = jnp.where(under, self.cells, place)
         return jnp.asarray(jnp.where(wrong, self.cells + 2, place), jnp.int32)
 
-    def collect(self, tally, seen):
+    def collect(self, tally, looks):
         width = self.cells + 3
-        group = (seen.trajectories % np.uint64(self.groups)).astype(np.int64) * width
-        rows = seen.rows.reshape(*seen.rows.shape[:2], -1)
+        group = (looks.trajectories % np.uint64(self.groups)).astype(np.int64) * width
+        rows = looks.rows.reshape(*looks.rows.shape[:2], -1)
         places = np.add(rows, group[:, None], out=scratch(rows.shape, np.int64))
-        kept = places.ravel() if seen.counted is None else places[seen.counted].ravel()
-        counts = np.bincount(kept, minlength=self.groups * width)
+        counted = places.ravel() if looks.counted is None else places[looks.counted].ravel()
+        counts = np.bincount(counted, minlength=self.groups * width)
         return counts if tally is None else tally + counts
 
     def close(self, tally, memory, ended):
@@ -124,19 +125,21 @@ class Histogram(Watcher):
         variables |= {f"edges_{axis}" if len(axes) > 1 else "edges": ((f"{axis}_edge",), e) for axis, e in zip(axes, edges, strict=True)}
         variables |= {"below": ((), below), "above": ((), above), "nan": ((), wrong)}
         centres = {axis: 0.5 * (e[1:] + e[:-1]) for axis, e in zip(axes, edges, strict=True)}
-        words = f"{total} values, {int(below)} below and {int(above)} above the range" + (f", {int(wrong)} not numbers" if wrong else "")
-        return Report(name, variables, centres, words)
+        text = f"{total} values, {int(below)} below and {int(above)} above the range" + (f", {int(wrong)} not numbers" if wrong else "")
+        return ObserverReport(name, variables, centres, text)
 
-    def held(self, row, looks, trajectories):
+    def summary_bytes(self, row, looks, trajectories):
         return 8 * self.groups * (self.cells + 3)
 
 
 _FUNCTIONS = Rule(
     "a function of a State, or two of them in a tuple",
     lambda of: callable(of) or (isinstance(of, tuple | list) and 1 <= len(of) <= 2 and all(map(callable, of))),
+    functions=2,
 )
 
 
+@OBSERVERS.register
 @checked(of=_FUNCTIONS)
 def histogram(of, *, range: Sequence, bins: int | Sequence[int] = 100, every: int | None = None) -> Histogram:
     """A histogram of a function of a State, range = (low, high); or of two functions, range = ((low, high), (low, high)).

@@ -18,15 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.arguments import Rule
-from bismut.blame import why
 from bismut.compile_cache import compiled
 from bismut.ensembles import moments
 from bismut.ensembles.observable import with_time
 from bismut.ensembles.observers.records import standard_error, statistics
-from bismut.ensembles.observers.report import Report
+from bismut.ensembles.observers.report import ObserverReport
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.errors import ShapeError
-from bismut.showing import measured
+from bismut.formatting import with_error
+from bismut.user_errors import reason_of
 
 _TAKES = {"init": "a State", "update": "the memory and a State", "finish": "the memory"}
 
@@ -46,21 +46,19 @@ class Observer(Watcher):
         for name in ("init", "update", "finish"):
             Rule(f"a function of {_TAKES[name]}", callable).check(getattr(self, name), name)
 
-    @property
-    def sees_start(self):
-        return False  # `init` does
+    sees_start = False  # `init` does
 
     def bound(self, scheme, name, example):
         dtype = scheme.system.dtype
         t = jnp.zeros((), dtype)
         try:
             memory = jax.eval_shape(lambda state: _typed(with_time(self.init, state, t=t), dtype), example)
-            again = jax.eval_shape(lambda m, state: _typed(with_time(self.update, m, state, t=t), dtype), memory, example)
+            after = jax.eval_shape(lambda m, state: _typed(with_time(self.update, m, state, t=t), dtype), memory, example)
             value = jax.eval_shape(lambda m: with_time(self.finish, m, t=t), memory)
         except Exception as problem:
-            raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {why(problem)}.") from problem
-        if jax.tree.structure(again) != jax.tree.structure(memory) or jax.tree.map(jnp.shape, again) != jax.tree.map(jnp.shape, memory):
-            raise ShapeError(f"observe[{name!r}].update must return a memory like the one it was given, {memory}, got {again}.")
+            raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {reason_of(problem)}.") from problem
+        if jax.tree.structure(after) != jax.tree.structure(memory) or jax.tree.map(jnp.shape, after) != jax.tree.map(jnp.shape, memory):
+            raise ShapeError(f"observe[{name!r}].update must return a memory like the one it was given, {memory}, got {after}.")
         if not hasattr(value, "shape"):
             raise ShapeError(f"observe[{name!r}].finish must return one array, got a {type(value).__name__}.")
         return self
@@ -74,8 +72,8 @@ class Observer(Watcher):
     def close(self, tally, memory, ended):
         # Padded to a whole block, so that the last, smaller one compiles nothing again.
         n, end = len(ended.finished), ended.t0 + ended.h * (ended.first + ended.steps)
-        whole = jax.tree.map(lambda leaf: np.concatenate([leaf, np.broadcast_to(leaf[-1:], (ended.size - n, *leaf.shape[1:]))]), memory)
-        values = np.asarray(_finished(self.finish, whole, np.asarray(end, ended.setting.scheme.system.dtype)))[:n]
+        padded = jax.tree.map(lambda leaf: np.concatenate([leaf, np.broadcast_to(leaf[-1:], (ended.size - n, *leaf.shape[1:]))]), memory)
+        values = np.asarray(_finished(self.finish, padded, np.asarray(end, ended.setting.scheme.system.dtype)))[:n]
         return moments.gather(values, ended.finished)
 
     def merge(self, a, b):
@@ -83,7 +81,7 @@ class Observer(Watcher):
 
     def report(self, name, summary, clock):
         variables = statistics(name, summary, ())
-        return Report(name, variables, {}, f"mean {measured(variables['mean'][1], variables['stderr'][1])}")
+        return ObserverReport(name, variables, {}, f"mean {with_error(variables['mean'][1], variables['stderr'][1])}")
 
     def error(self, summary):
         return standard_error(summary)

@@ -11,9 +11,9 @@ import jax
 import numpy as np
 
 from bismut.arguments import Rule, checked, is_whole
-from bismut.ensembles.observers.records import record_steps
-from bismut.ensembles.observers.report import Report, Variables
+from bismut.ensembles.observers.report import ObserverReport, Variables
 from bismut.ensembles.observers.watcher import Clock, Watcher
+from bismut.registry import OBSERVERS
 
 
 class Chosen(NamedTuple):
@@ -28,9 +28,7 @@ class Paths(Watcher):
 
     numbers: tuple[int, ...] = eqx.field(static=True)
 
-    @property
-    def records(self):
-        return True
+    records = True
 
     def wants(self, trajectories):
         return bool(np.isin(np.asarray(self.numbers, np.uint64), trajectories).any())
@@ -38,12 +36,12 @@ class Paths(Watcher):
     def look(self, memory, scheme, state, t):
         return memory, state
 
-    def collect(self, tally, seen):
+    def collect(self, tally, looks):
         tally = [] if tally is None else tally
         here = np.asarray(self.numbers, np.uint64)
-        where = np.flatnonzero(np.isin(seen.trajectories, here))
-        order = [where[np.searchsorted(seen.trajectories[where], n)] for n in here if n in seen.trajectories[where]]
-        tally.append(jax.tree.map(lambda leaf: leaf[:, order].copy(), seen.rows))
+        where = np.flatnonzero(np.isin(looks.trajectories, here))
+        order = [where[np.searchsorted(looks.trajectories[where], n)] for n in here if n in looks.trajectories[where]]
+        tally.append(jax.tree.map(lambda leaf: leaf[:, order].copy(), looks.rows))
         return tally
 
     def close(self, tally, memory, ended):
@@ -60,9 +58,9 @@ class Paths(Watcher):
         return Chosen(jax.tree.map(lambda x, y: np.concatenate([x, y], 1)[:, order], a.state, b.state), a.here | b.here)
 
     def report(self, name, summary, clock: Clock):
-        times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))
+        times = clock.times
         if summary is None:
-            return Report(name, {}, {"time": times}, f"none of the trajectories {list(self.numbers)} was run")
+            return ObserverReport(name, {}, {"time": times}, f"none of the trajectories {list(self.numbers)} was run")
         numbers = np.asarray(self.numbers)[summary.here]
         variables: Variables = {}
         for letter, tree in (("q", summary.state.q), ("p", summary.state.p)):
@@ -71,9 +69,9 @@ class Paths(Watcher):
                 kind = letter if len(leaves) == 1 else f"{letter}{i}"
                 axes = tuple(f"{kind}_{axis}" for axis in range(leaf.ndim - 2))
                 variables[kind] = (("trajectory", "time", *axes), np.moveaxis(np.asarray(leaf), 0, 1))
-        return Report(name, variables, {"trajectory": numbers, "time": times}, f"trajectories {numbers.tolist()} at {len(times)} times")
+        return ObserverReport(name, variables, {"trajectory": numbers, "time": times}, f"trajectories {numbers.tolist()} at {len(times)} times")
 
-    def held(self, row, looks, trajectories):
+    def summary_bytes(self, row, looks, trajectories):
         return len(self.numbers) * looks * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(row))
 
 
@@ -83,6 +81,7 @@ def _different(of: Any) -> bool:
     return all(is_whole(n) and 0 <= n < 2**63 for n in of) and len({int(n) for n in of}) == len(of)
 
 
+@OBSERVERS.register
 @checked(of=Rule("a list of different trajectory numbers ≥ 0, such as [0, 1] or range(3)", _different))
 def paths(of: Sequence[int], *, every: int | None = None) -> Paths:
     """Whole trajectories: their numbers, counted from 0."""

@@ -7,23 +7,22 @@ import numpy as np
 
 from bismut.ensembles import moments
 from bismut.ensembles.moments import Moments
-from bismut.ensembles.observers.measuring import Measuring
-from bismut.ensembles.observers.report import Report, Variables, component_axes
-from bismut.ensembles.observers.watcher import Clock
-from bismut.showing import measured
+from bismut.ensembles.observers.report import ObserverReport, Variables, component_axes
+from bismut.ensembles.observers.watcher import Clock, Measuring
+from bismut.formatting import with_error
 
 
-def statistics(name: str, found: Moments, axis: tuple[str, ...]) -> Variables:
+def statistics(name: str, over: Moments, axis: tuple[str, ...]) -> Variables:
     """mean, std, stderr, min, max and count of moments whose leading axes are named."""
-    n = np.asarray(found.n)
-    std = np.sqrt(found.second / np.maximum(n - 1, 1))
+    n = np.asarray(over.n)
+    std = np.sqrt(over.second / np.maximum(n - 1, 1))
     axes = (*axis, *component_axes(name, n.shape[len(axis) :]))
     values = {
-        "mean": np.where(n > 0, found.mean, np.nan),
+        "mean": np.where(n > 0, over.mean, np.nan),
         "std": np.where(n > 1, std, np.nan),
         "stderr": np.where(n > 1, std / np.sqrt(np.maximum(n, 1)), np.nan),
-        "min": np.where(n > 0, found.low, np.nan),
-        "max": np.where(n > 0, found.high, np.nan),
+        "min": np.where(n > 0, over.low, np.nan),
+        "max": np.where(n > 0, over.high, np.nan),
         "count": n,
     }
     return {kind: (axes, np.asarray(value)) for kind, value in values.items()}
@@ -32,33 +31,28 @@ def statistics(name: str, found: Moments, axis: tuple[str, ...]) -> Variables:
 _ALONE = 0.25  # of the scatter about the mean that one trajectory may carry
 
 
-def standard_error(found: Moments) -> float:
+def standard_error(over: Moments) -> float:
     """The largest standard error over components; infinite as long as it rests on one trajectory.
 
     Where one value carries a quarter of Σ(x − x̄)², rarer ones that have not come yet carry the rest, and the error is an accident.
     """
-    n = np.asarray(found.n)
+    n = np.asarray(over.n)
     if n.size == 0 or n.min() < 2:
         return float("inf")
-    farthest = np.maximum(found.high - found.mean, found.mean - found.low)
-    if np.any(farthest**2 > _ALONE * found.second + (8 * np.finfo(float).eps * found.mean) ** 2):  # a constant has round-off about its mean
+    farthest = np.maximum(over.high - over.mean, over.mean - over.low)
+    if np.any(farthest**2 > _ALONE * over.second + (8 * np.finfo(float).eps * over.mean) ** 2):  # a constant has round-off about its mean
         return float("inf")
-    return float(np.max(np.sqrt(found.second / (n - 1) / n)))
+    return float(np.max(np.sqrt(over.second / (n - 1) / n)))
 
 
 class Records(Measuring):
     """One observable at the recorded times."""
 
-    @property
-    def records(self):
-        return True
+    records = True
 
-    def look(self, memory, scheme, state, t):
-        return memory, self.value(scheme, state, t)
-
-    def collect(self, tally, seen):
+    def collect(self, tally, looks):
         tally = [] if tally is None else tally
-        tally.append(moments.gather(seen.rows, seen.counted, axis=1))
+        tally.append(moments.gather(looks.rows, looks.counted, axis=1))
         return tally
 
     def close(self, tally, memory, ended):
@@ -68,20 +62,14 @@ class Records(Measuring):
         return moments.merge(a, b)
 
     def report(self, name, summary, clock: Clock):
-        times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))
+        times = clock.times
         variables = statistics(name, summary, ("time",))
         mean, error = variables["mean"][1], variables["stderr"][1]
-        words = f"mean {measured(mean[0], error[0])} at t = {times[0]:g}, {measured(mean[-1], error[-1])} at t = {times[-1]:g}"
-        return Report(name, variables, {"time": times}, words)
+        text = f"mean {with_error(mean[0], error[0])} at t = {times[0]:g}, {with_error(mean[-1], error[-1])} at t = {times[-1]:g}"
+        return ObserverReport(name, variables, {"time": times}, text)
 
     def error(self, summary):
         return standard_error(Moments(*(rows[-1] for rows in summary)))
 
-    def held(self, row, looks, trajectories):
+    def summary_bytes(self, row, looks, trajectories):
         return 5 * 8 * looks * row.size
-
-
-def record_steps(steps: int, every: int) -> range | list[int]:
-    """The steps after which a record is made: 0, every, 2 every, ..., and the last."""
-    marks = range(0, steps + 1, every)
-    return marks if marks[-1] == steps else [*marks, steps]

@@ -1,4 +1,4 @@
-"""What a watcher found: named arrays with labelled axes."""
+"""The report of an observer: named arrays with labelled axes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bismut.errors import nearest
-from bismut.showing import brief, measured, table
+from bismut.formatting import brief, table, with_error
 
 if TYPE_CHECKING:
     import xarray
@@ -19,7 +19,7 @@ Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
 class Population(NamedTuple):
-    """Whom numbers are over: trajectories asked for, those run, and those of them that failed; of a sweep, one number for each value."""
+    """The population of a statistic: trajectories asked for, those run, and those of them that failed; of a sweep, one number for each value."""
 
     asked: int | list[int]
     run: int | list[int]
@@ -27,11 +27,11 @@ class Population(NamedTuple):
 
     @property
     def counted(self) -> int | list[int]:
-        """Those that finished."""
+        """Trajectories that finished."""
         return np.subtract(self.run, self.failed).tolist()
 
     def __str__(self) -> str:
-        """A mark where trajectories failed; nothing where all are in."""
+        """A mark where trajectories failed; empty otherwise."""
         failed, run = int(np.sum(self.failed)), int(np.sum(self.run))
         if not failed:
             return ""
@@ -39,12 +39,12 @@ class Population(NamedTuple):
         return f"⚠ over {run - failed} of {run} trajectories: {failed} failed{worst}"
 
 
-class Report:
+class ObserverReport:
     """Named results, each to be had as an attribute and labelled as xarray: `report.mean`, `report.stderr`, ...; all of them with `dataset()`.
     `population` says how many trajectories they are over, and how many failed."""
 
-    def __init__(self, name: str, variables: Variables, coordinates: dict[str, np.ndarray], words: str = "", population: Population | None = None):
-        self.name, self.variables, self.coordinates, self.words, self.population = name, variables, coordinates, words, population
+    def __init__(self, name: str, variables: Variables, coordinates: dict[str, np.ndarray], text: str = "", population: Population | None = None):
+        self.name, self.variables, self.coordinates, self.text, self.population = name, variables, coordinates, text, population
 
     def __getattr__(self, kind: str) -> xarray.DataArray:
         if kind.startswith("_") or "variables" not in self.__dict__:
@@ -77,19 +77,19 @@ class Report:
 
     @property
     def attributes(self) -> dict[str, int | list[int]]:
-        """Whom the numbers are over."""
+        """The population, as attributes of arrays."""
         p = self.population
         return {} if p is None else {"asked": p.asked, "run": p.run, "counted": p.counted, "failed": p.failed}
 
-    def over(self, population: Population) -> Report:
-        """The report with whom it is over."""
-        return Report(self.name, self.variables, self.coordinates, self.words, population)
+    def over(self, population: Population) -> ObserverReport:
+        """The report with its population."""
+        return ObserverReport(self.name, self.variables, self.coordinates, self.text, population)
 
     @property
     def line(self) -> str:
-        """What was found, in words, with the mark of its population."""
+        """The report in one line, with the mark of its population."""
         mark = f"  {self.population}" if self.population is not None and str(self.population) else ""
-        return f"{self.words or ', '.join(self.variables)}{mark}"
+        return f"{self.text or ', '.join(self.variables)}{mark}"
 
     def __repr__(self):
         return f"{self.name}: {self.line}"
@@ -105,7 +105,7 @@ class Report:
         return [(kind, (axes, np.asarray(values))) for kind, (axes, values) in self.variables.items()]
 
 
-def side_by_side(reports: Sequence[Report | None], axes: dict[str, np.ndarray]) -> Report:
+def side_by_side(reports: Sequence[ObserverReport | None], axes: dict[str, np.ndarray]) -> ObserverReport:
     """The reports of a sweep as one, with the swept parameters as its first axes. Values that were not reached, and what some values have fewer of
     than others, are not numbers."""
     known = [report for report in reports if report is not None]
@@ -118,25 +118,25 @@ def side_by_side(reports: Sequence[Report | None], axes: dict[str, np.ndarray]) 
         filled = [one if one is not None and len(shapes) == 1 else _filled(one, most) for one in each]
         variables[kind] = ((*axes, *inner), np.stack(filled).reshape(*shape, *most))
     longest = {axis: max((r.coordinates[axis] for r in known if axis in r.coordinates), key=len) for axis in first.coordinates}
-    return Report(first.name, variables, {**axes, **longest}, _swept_words(variables, axes))
+    return ObserverReport(first.name, variables, {**axes, **longest}, _swept_text(variables, axes))
 
 
 def _filled(values: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
     """The values in the first corner of an array of that shape, the rest not numbers."""
-    whole = np.full(shape, np.nan)
+    filled = np.full(shape, np.nan)
     if values is not None:
-        whole[tuple(slice(n) for n in values.shape)] = values
-    return whole
+        filled[tuple(slice(n) for n in values.shape)] = values
+    return filled
 
 
-def _swept_words(variables: Variables, axes: dict[str, np.ndarray]) -> str:
+def _swept_text(variables: Variables, axes: dict[str, np.ndarray]) -> str:
     """The last mean at each value, if there are few and it is one number; else how many values there are."""
     inner, values = variables.get("mean", ((), np.zeros(0)))
     if len(axes) == 1 and inner in ((*axes,), (*axes, "time")) and len(values) <= _FEW:
         (name,) = axes
         errors = variables.get("stderr", ((), np.full(values.shape, np.nan)))[1]
         last, error = (array[:, -1] if array.ndim > 1 else array for array in (values, errors))
-        listed = ", ".join(measured(m, e) for m, e in zip(last, error, strict=True))
+        listed = ", ".join(with_error(m, e) for m, e in zip(last, error, strict=True))
         return f"mean {listed} for {name} = {', '.join(f'{value:.6g}' for value in axes[name])}"
     return f"{' × '.join(axes)} = {' × '.join(str(len(one)) for one in axes.values())} values"
 

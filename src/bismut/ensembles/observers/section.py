@@ -4,7 +4,7 @@
 
 The state between two steps is that of a shorter step of the same scheme, driven by the same share of the increment: at s = 0 it is the state before
 and at s = 1 the state after. While the run goes on only the states before a crossing are kept; increments are functions of the step, so they are
-drawn again at the end and s is found there, by regula falsi with halving (Illinois), once per crossing.
+drawn again at the end and s is located there, by regula falsi with halving (Illinois), once per crossing.
 """
 
 from collections.abc import Callable
@@ -18,18 +18,19 @@ import numpy as np
 from bismut.arguments import checked
 from bismut.compile_cache import compiled
 from bismut.ensembles.observable import measure, value_of
-from bismut.ensembles.observers.report import Report, component_axes
+from bismut.ensembles.observers.report import ObserverReport, component_axes
 from bismut.ensembles.observers.watcher import Clock, Setting, Watcher
 from bismut.errors import ShapeError
 from bismut.flows import flow, kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path, counter
+from bismut.registry import OBSERVERS
 
 _TURNS = 12  # of regula falsi; its error shrinks by more than half the digits in two
 _TOGETHER = 256  # crossings located by one call
 
 
-class Kept(NamedTuple):
+class SectionMemory(NamedTuple):
     """Looks so far, the last state and value, how many crossings there were, and state and look before each of the first so many. The last place is
     where a look without a crossing writes."""
 
@@ -67,17 +68,17 @@ class Section(Watcher):
         room = lambda leaf: jnp.zeros((self.capacity + 1, *jnp.shape(leaf)), leaf.dtype)
         value = value_of(self.function, scheme, state, t)
         zero = jnp.zeros((), jnp.int32)
-        return Kept(zero, state, value, zero, jax.tree.map(room, state), jnp.zeros(self.capacity + 1, jnp.int32))
+        return SectionMemory(zero, state, value, zero, jax.tree.map(room, state), jnp.zeros(self.capacity + 1, jnp.int32))
 
     def look(self, memory, scheme, state, t):
         value = value_of(self.function, scheme, state, t)
         up, down = (memory.value < 0) & (value >= 0), (memory.value > 0) & (value <= 0)
         crossed = up if self.direction > 0 else down if self.direction < 0 else up | down
         place = jnp.where(crossed, jnp.minimum(memory.count, self.capacity), self.capacity)
-        put = lambda kept, new: jax.lax.dynamic_update_index_in_dim(kept, new, place, 0)
+        put = lambda array, new: jax.lax.dynamic_update_index_in_dim(array, new, place, 0)
         before = jax.tree.map(put, memory.before, memory.last)
         at = put(memory.at, memory.looks - 1)  # the crossing lies in the step that led here
-        return Kept(memory.looks + 1, state, value, memory.count + crossed.astype(jnp.int32), before, at), ()
+        return SectionMemory(memory.looks + 1, state, value, memory.count + crossed.astype(jnp.int32), before, at), ()
 
     def close(self, tally, memory, ended):
         count = np.asarray(memory.count)
@@ -85,10 +86,10 @@ class Section(Watcher):
         which = np.argwhere(known)
         states = jax.tree.map(lambda leaf: np.asarray(leaf)[tuple(which.T)], memory.before)
         steps = ended.first + np.asarray(memory.at)[tuple(which.T)].astype(np.int64)
-        found = self._located(states, steps, ended.trajectories[which[:, 0]], ended.setting, ended.h, ended.t0)
+        located = self._located(states, steps, ended.trajectories[which[:, 0]], ended.setting, ended.h, ended.t0)
         shape = jax.eval_shape(lambda s: value_of(self.at, ended.setting.scheme, s, 0.0), jax.tree.map(lambda leaf: leaf[0], memory.last)).shape
         times, values = np.full(known.shape, np.nan), np.full((*known.shape, *shape), np.nan)
-        times[known], values[known] = found if len(which) else (times[known], values[known])
+        times[known], values[known] = located if len(which) else (times[known], values[known])
         return Crossings(count, times, values)
 
     def _located(self, states, steps, trajectories, setting: Setting, h: float, t0: float):
@@ -118,10 +119,10 @@ class Section(Watcher):
             "value": (("trajectory", "crossing", *component_axes(name, shape)), summary.values),
             "missed": ((), np.asarray(missed)),
         }
-        found = f"{total} crossings" + (f", {missed} of them beyond the capacity of {self.capacity} per trajectory" if missed else "")
-        return Report(name, variables, {}, found)
+        text = f"{total} crossings" + (f", {missed} of them beyond the capacity of {self.capacity} per trajectory" if missed else "")
+        return ObserverReport(name, variables, {}, text)
 
-    def held(self, row, looks, trajectories):
+    def summary_bytes(self, row, looks, trajectories):
         return 8 * 4 * self.capacity * trajectories
 
 
@@ -132,7 +133,7 @@ def _locate(function: Callable, at: Callable, scheme: Scheme, path: Path, states
 
     def locate(state, k, trajectory):
         t = kernel.time(t0, h, k)
-        dW = path.increment(trajectory, k, scheme.channels, h, scheme.system.dtype, clipped=scheme.clipped)
+        dW = path.increment(trajectory, k, scheme.channels, h, scheme.system.dtype, clipped=scheme.path_channels)
 
         def between(s):
             part = jnp.maximum(s, jnp.finfo(h.dtype).eps)
@@ -161,6 +162,7 @@ def _locate(function: Callable, at: Callable, scheme: Scheme, path: Path, states
     return jax.vmap(locate)(states, steps, trajectories)
 
 
+@OBSERVERS.register
 @checked()
 def section(of: Callable, *, at: Callable, direction: int = 1, capacity: int = 100) -> Section:
     """Crossings of of(state) = 0, and the value of at(state) there.

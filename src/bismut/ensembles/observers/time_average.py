@@ -22,6 +22,8 @@ the same once the start is forgotten. How long that takes is then read off the c
 five times what one exponential would have, because what is slow may be a small part of all that varies. One look at each tells nothing of τ.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import jax
@@ -30,13 +32,13 @@ import numpy as np
 
 from bismut.arguments import checked
 from bismut.ensembles import moments
-from bismut.ensembles.moments import Moments
-from bismut.ensembles.observers import sums
-from bismut.ensembles.observers.measuring import Measuring
+from bismut.ensembles.moments import KahanSum, Moments
 from bismut.ensembles.observers.records import standard_error
-from bismut.ensembles.observers.report import Report, component_axes, short
-from bismut.ensembles.observers.watcher import Clock
-from bismut.showing import measured
+from bismut.ensembles.observers.report import ObserverReport, component_axes, short
+from bismut.ensembles.observers.watcher import Clock, Measuring
+from bismut.formatting import with_error
+from bismut.programs.codegen.elementary.numbers import elementary
+from bismut.registry import OBSERVERS
 
 LEVELS = 31  # a run has at most 2³⁰ steps
 MANY = 30  # trajectories from which their spread is an error without a plateau of blocking, and whatever R̂ is if the start is forgotten
@@ -45,7 +47,7 @@ _ALIKE = 1.1  # R̂ up to which parts of trajectories are alike
 _SLOWER = 5.0  # by how much a memory may be longer than parts of short trajectories show
 
 
-class Blocks(NamedTuple):
+class BlockingMemory(NamedTuple):
     """Looks so far; the first sample, from which all are counted; at each level the sum of 2^l samples that waits for its neighbour; and Σ (a − b)²
     over neighbours that have met.
 
@@ -56,40 +58,40 @@ class Blocks(NamedTuple):
     count: Any
     first: Any
     waiting: Any
-    apart: sums.Sum
+    differences: KahanSum
 
     @classmethod
-    def begun(cls, first: jax.Array) -> "Blocks":
+    def begun(cls, first: jax.Array) -> BlockingMemory:
         levels = jnp.zeros((LEVELS, *first.shape), first.dtype)
-        return cls(jnp.zeros((), jnp.int32), first, levels, sums.zero(levels))
+        return cls(jnp.zeros((), jnp.int32), first, levels, KahanSum.zero(levels))
 
-    def add(self, x: jax.Array) -> "Blocks":
+    def add(self, x: jax.Array) -> BlockingMemory:
         at, put = jax.lax.dynamic_index_in_dim, jax.lax.dynamic_update_index_in_dim
 
         def met(now):
-            level, x, apart = now
+            level, x, differences = now
             neighbour = at(self.waiting, level, keepdims=False)
-            here = jax.tree.map(lambda leaf: at(leaf, level, keepdims=False), apart)
-            new = sums.add(here, (neighbour - x) ** 2)
-            return level + 1, neighbour + x, jax.tree.map(lambda leaf, value: put(leaf, value, level, 0), apart, new)
+            here = jax.tree.map(lambda leaf: at(leaf, level, keepdims=False), differences)
+            new = here.add((neighbour - x) ** 2)
+            return level + 1, neighbour + x, jax.tree.map(lambda leaf, value: put(leaf, value, level, 0), differences, new)
 
         waits = lambda now: (self.count >> now[0]) & 1 == 1
-        level, x, apart = jax.lax.while_loop(waits, met, (jnp.zeros((), jnp.int32), x - self.first, self.apart))
-        return Blocks(self.count + 1, self.first, put(self.waiting, x, level, 0), apart)
+        level, x, differences = jax.lax.while_loop(waits, met, (jnp.zeros((), jnp.int32), x - self.first, self.differences))
+        return BlockingMemory(self.count + 1, self.first, put(self.waiting, x, level, 0), differences)
 
     def variances(self, samples: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """The mean of all samples of each trajectory, and the variance of means of 2^l of them, level by level. On the host."""
-        waiting, apart = np.asarray(self.waiting, float), sums.value(self.apart)
+        waiting, differences = np.asarray(self.waiting, float), self.differences.value()
         total, scatter, blocks = np.zeros_like(waiting[:, 0]), np.zeros_like(waiting[:, 0]), 0
-        found = []
+        variances = []
         for level in reversed(range(samples.bit_length())):
-            scatter, blocks = 0.5 * (scatter + apart[:, level]), 2 * blocks
+            scatter, blocks = 0.5 * (scatter + differences[:, level]), 2 * blocks
             if samples >> level & 1:
                 one = waiting[:, level]
                 scatter = scatter + (one - total / max(blocks, 1)) ** 2 * (blocks / (blocks + 1))
                 total, blocks = total + one, blocks + 1
-            found.append(scatter / blocks / 4.0**level)
-        return self.first + total / samples, found[::-1]
+            variances.append(scatter / blocks / 4.0**level)
+        return self.first + total / samples, variances[::-1]
 
 
 class Averages(NamedTuple):
@@ -104,7 +106,7 @@ class TimeAverage(Measuring):
     """The mean over time and trajectories, with its error."""
 
     def begin(self, scheme, state, t):
-        return Blocks.begun(self.value(scheme, state, t))
+        return BlockingMemory.begun(self.value(scheme, state, t))
 
     def look(self, memory, scheme, state, t):
         return memory.add(self.value(scheme, state, t)), ()
@@ -148,8 +150,8 @@ class TimeAverage(Measuring):
         variables = {kind: (axes, np.asarray(value)) for kind, value in values.items()}
         variables["block_stderr"] = (("block", *axes), by_level)
         lengths = clock.h * clock.every * 2.0 ** np.arange(levels)
-        words = f"{measured(mean, stderr)}, {short(np.rint(np.nan_to_num(effective)).astype(int))} effective samples"
-        return Report(name, variables, {"block": lengths}, words + _doubts(trusted, alike, forgotten, n, samples))
+        text = f"{with_error(mean, stderr)}, {short(np.rint(np.nan_to_num(effective)).astype(int))} effective samples"
+        return ObserverReport(name, variables, {"block": lengths}, text + _doubts(trusted, alike, forgotten, n, samples))
 
     def error(self, summary):
         return standard_error(summary.mean)
@@ -166,10 +168,10 @@ def split_r_hat(within: np.ndarray, spread: Any, n: np.ndarray, samples: int) ->
     if length < 2:
         return np.full(np.shape(n), np.nan)
     total = parts * n  # the parts of all trajectories
-    apart = parts * (n * within[-1] + np.where(n > 1, (n - 1) * spread, 0.0)) / np.maximum(total - 1, 1)
+    between = parts * (n * within[-1] + np.where(n > 1, (n - 1) * spread, 0.0)) / np.maximum(total - 1, 1)
     inside = (within[0] - within[-1]) * length / (length - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(apart > 0, apart / np.maximum(inside, 0.0), 0.0)  # what is constant agrees with itself
+        ratio = np.where(between > 0, between / np.maximum(inside, 0.0), 0.0)  # what is constant agrees with itself
     return np.where(total > 1, np.sqrt(1 - 1 / length + ratio), np.nan)
 
 
@@ -184,14 +186,14 @@ def memory_time(within: np.ndarray, spread: Any, n: np.ndarray, samples: int) ->
         return np.full(np.shape(n), np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = np.where(spread > 0, (spread - within[-1] / (parts - 1)) / (spread + within[-1]), 0.0)
-        above = np.tanh(np.arctanh(np.maximum(correlation, 0.0)) + 2 / np.sqrt(n))
-        return np.asarray(_SLOWER * length * (parts + 1) / 3 / np.log(1 / above))
+        above = elementary("tanh", elementary("atanh", np.maximum(correlation, 0.0)) + 2 / np.sqrt(n))
+        return np.asarray(_SLOWER * length * (parts + 1) / 3 / elementary("log", 1 / above))
 
 
 def start_left(tau: Any, samples: int, before: float) -> Any:
     """(τ/T) e^{−b/τ}: how much of a start is left in an average of `samples`, the first of them `before` samples after it."""
     tau = np.maximum(tau, 1e-9)
-    return tau / samples * np.exp(-before / tau)
+    return tau / samples * elementary("exp", -before / tau)
 
 
 def _doubts(trusted: np.ndarray, alike: np.ndarray, forgotten: np.ndarray, n: np.ndarray, samples: int) -> str:
@@ -213,15 +215,16 @@ def _doubts(trusted: np.ndarray, alike: np.ndarray, forgotten: np.ndarray, n: np
 def plateau(by_level: np.ndarray, blocks: np.ndarray, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """The error at the first level whose blocks are longer than correlations reach, and whether there is one."""
     first = np.maximum(by_level[0], 1e-300)
-    chosen, found = by_level[-1].copy(), np.zeros(by_level[0].shape, bool)
+    chosen, reached = by_level[-1].copy(), np.zeros(by_level[0].shape, bool)
     for level in range(len(by_level)):
         long_enough = 2.0 ** (3 * level) > 2 * samples * (by_level[level] / first) ** 4
-        take = long_enough & ~found & (blocks[level] > 1)
+        take = long_enough & ~reached & (blocks[level] > 1)
         chosen = np.where(take, by_level[level], chosen)
-        found |= take
-    return np.where(found, chosen, by_level.max(0)), found
+        reached |= take
+    return np.where(reached, chosen, by_level.max(0)), reached
 
 
+@OBSERVERS.register
 @checked()
 def time_average(of, *, every: int | None = None) -> TimeAverage:
     """The average over time and trajectories of a function of a State, sampled every `every` steps after the burn-in."""

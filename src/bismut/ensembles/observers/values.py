@@ -6,26 +6,20 @@ Memory grows with trajectories times looks, so look seldom; a look at the end al
 import numpy as np
 
 from bismut.arguments import checked
-from bismut.ensembles.observers.measuring import Measuring
-from bismut.ensembles.observers.records import record_steps
-from bismut.ensembles.observers.report import Report, component_axes
-from bismut.ensembles.observers.watcher import Clock
+from bismut.ensembles.observers.report import ObserverReport, component_axes
+from bismut.ensembles.observers.watcher import Clock, Measuring
+from bismut.registry import OBSERVERS
 
 
 class Values(Measuring):
     """All values (trajectory, time, ...), at the start, at every look and at the end; NaN from a failing step on."""
 
-    @property
-    def records(self):
-        return True
+    records = True
 
-    def look(self, memory, scheme, state, t):
-        return memory, self.value(scheme, state, t)
-
-    def collect(self, tally, seen):
+    def collect(self, tally, looks):
         tally = [] if tally is None else tally
-        rows = np.moveaxis(seen.rows, 0, 1)
-        counted = None if seen.counted is None else seen.counted.T.reshape(*rows.shape[:2], *[1] * (rows.ndim - 2))
+        rows = np.moveaxis(looks.rows, 0, 1)
+        counted = None if looks.counted is None else looks.counted.T.reshape(*rows.shape[:2], *[1] * (rows.ndim - 2))
         tally.append(rows.copy() if counted is None else np.where(counted, rows, np.nan))
         return tally
 
@@ -37,15 +31,16 @@ class Values(Measuring):
 
     def report(self, name, summary, clock: Clock):
         values, numbers = summary
-        times = clock.begin + clock.h * np.asarray(record_steps(clock.steps, clock.every))
+        times = clock.times
         variables = {"value": (("trajectory", "time", *component_axes(name, values.shape[2:])), values)}
-        words = f"values of {len(values)} trajectories at {len(times)} times"
-        return Report(name, variables, {"trajectory": numbers, "time": times}, words)
+        text = f"values of {len(values)} trajectories at {len(times)} times"
+        return ObserverReport(name, variables, {"trajectory": numbers, "time": times}, text)
 
-    def held(self, row, looks, trajectories):
+    def summary_bytes(self, row, looks, trajectories):
         return row.size * row.dtype.itemsize * looks * trajectories
 
 
+@OBSERVERS.register
 @checked()
 def values(of, *, every: int | None = None) -> Values:
     """The values of a function of a State, of every trajectory at every observation, kept unchanged."""

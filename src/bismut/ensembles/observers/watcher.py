@@ -1,39 +1,42 @@
-"""What watches a run, in constant memory.
+"""Watchers: the interface of observers, in constant memory.
 
     compiled, for one trajectory      begin(state) → memory,     look(memory, state) → (memory, row)   every so many steps
     on the host, for one block        collect(tally, rows) → tally   some looks at a time,      close(tally, memory) → summary
-    on the host, for the run          merge(summary, summary) → summary,      report(summary) → what is found
+    on the host, for the run          merge(summary, summary) → summary,      report(summary) → named arrays
 
-What is remembered per trajectory is looked after by the compiled program; rows are handed to the host, where statistics over trajectories are made
-in NumPy, many looks at a time. A block ends in a summary of plain arrays; summaries are merged in block order, and the last one is reported.
+The memory of a trajectory is updated by the compiled program; rows are handed to the host, where statistics over trajectories are computed in NumPy,
+many looks at a time. A block ends in a summary of plain arrays; summaries are merged in block order, and the last one is reported. What samples every
+step (averages over time, lags, counts) keeps sums in the memory and hands over no rows: `close` reads them at the end. A value counts if every state
+it is computed from is finite.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
 
 from bismut.arguments import TABLE
-from bismut.ensembles.observers.report import Report
+from bismut.ensembles.observable import measure, value_of
+from bismut.ensembles.observers.report import ObserverReport
+from bismut.formatting import dataclass_repr
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path
-from bismut.showing import settings
 
 
 class Setting(NamedTuple):
-    """What a run computes with: how it steps, what drives it, who watches."""
+    """What a run computes with: its scheme, its noise, its watchers by name."""
 
     scheme: Scheme
     path: Path
     watchers: tuple[tuple[str, Watcher], ...]
 
 
-class Seen(NamedTuple):
+class Looks(NamedTuple):
     """Some successive looks: rows (looks, n, ...), the step of each look since the watch began, the numbers of the trajectories, and which of them
-    were finite at each look (looks, n); None if all were."""
+    were finite at each look, (looks, n); None if all were."""
 
     rows: Any
     steps: np.ndarray
@@ -42,8 +45,14 @@ class Seen(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The end of a block: who finished (n,), for how many watched steps each was finite (−1: it failed before the watch began), how many steps were
-    watched, how often and at which stride the watcher looked; the course of the run, the step at which the watch began, and the size of a block."""
+    """The end of a block.
+
+    trajectories  their numbers (n,)
+    finished      which of them finished (n,)
+    survived      for how many watched steps each was finite; −1: it failed before the watch began
+    steps         that were watched; looks: how often the watcher looked; every: its stride
+    setting       of the run; h, t0: its clock; first: the step at which the watch began; size: of a block
+    """
 
     trajectories: np.ndarray
     finished: np.ndarray
@@ -72,34 +81,37 @@ class Clock(NamedTuple):
     def looks(self) -> int:
         return self.steps // self.every + 1
 
+    @property
+    def times(self) -> np.ndarray:
+        """Of the looks of one that records: at the start, every so many steps, and at the end."""
+        return self.begin + self.h * np.asarray(record_steps(self.steps, self.every))
+
+
+def record_steps(steps: int, every: int) -> range | list[int]:
+    """The steps after which a record is made: 0, every, 2 every, ..., and the last."""
+    marks = range(0, steps + 1, every)
+    return marks if marks[-1] == steps else [*marks, steps]
+
 
 class Watcher(eqx.Module):
-    """The verbs a run calls; `every` is the number of steps between looks, None for that of the run."""
+    """The methods that a run calls; `every` is the number of steps between looks, None for that of the run."""
 
     every: int | None = eqx.field(static=True, default=None, kw_only=True)
+    records: ClassVar[bool] = False  # whether it looks at the last step whatever its stride
+    sees_start: ClassVar[bool] = True  # whether the first look is at the start; otherwise `begin` has seen enough of it
 
     def __check_init__(self):
         if self.every is not None:
             TABLE["every"].check(self.every, "every")
 
     def __repr__(self) -> str:
-        return settings(self)
+        return dataclass_repr(self)
 
     def __getattribute__(self, name: str) -> Any:
         return object.__getattribute__(self, name)  # equinox would make a tree of every method that is called, 50 µs each
 
-    @property
-    def records(self) -> bool:
-        """Whether it looks at the last step whatever its stride."""
-        return False
-
-    @property
-    def sees_start(self) -> bool:
-        """Whether the first look is at the start; otherwise `begin` has seen enough of it."""
-        return True
-
     def bound(self, scheme: Scheme, name: str, example: State) -> Watcher:
-        """The watcher made ready for a scheme, tried on shapes: mistakes show before the run."""
+        """The watcher for a scheme, checked on shapes so that mistakes show before the run."""
         del scheme, name, example
         return self
 
@@ -122,9 +134,9 @@ class Watcher(eqx.Module):
         del trajectories
         return True
 
-    def collect(self, tally: Any, seen: Seen) -> Any:
+    def collect(self, tally: Any, looks: Looks) -> Any:
         """The tally after some more looks, None before the first."""
-        del seen
+        del looks
         return tally
 
     def close(self, tally: Any, memory: Any, ended: Ended) -> Any:
@@ -139,9 +151,9 @@ class Watcher(eqx.Module):
     def thaw(self, frozen: Any) -> Any:
         return frozen
 
-    def fits(self, expected: Any, found: Any) -> bool:
+    def fits(self, expected: Any, stored: Any) -> bool:
         """Whether a stored summary has the arrays of an expected one. Whole numbers may be real: NaN stands for trajectories that failed."""
-        (want, form), (have, shape) = jax.tree.flatten(expected), jax.tree.flatten(found)
+        (want, form), (have, shape) = jax.tree.flatten(expected), jax.tree.flatten(stored)
         like = lambda a, b: a.shape == b.shape and (a.dtype.kind == b.dtype.kind or (a.dtype.kind in "iu" and b.dtype.kind == "f"))
         return form == shape and all(like(np.asarray(a), np.asarray(b)) for a, b in zip(want, have, strict=True))
 
@@ -151,23 +163,40 @@ class Watcher(eqx.Module):
         """The summary of two blocks, in their order."""
         raise self._missing("merge")
 
-    def report(self, name: str, summary: Any, clock: Clock) -> Report:
+    def report(self, name: str, summary: Any, clock: Clock) -> ObserverReport:
         """The summary of a whole run, under its name."""
         raise self._missing("report")
 
     @property
     def has_error(self) -> bool:
-        """Whether there is a standard error to go by, for a run that goes on until it is small enough."""
+        """Whether there is a standard error, for runs that continue until it is small enough (`until`)."""
         return type(self).error is not Watcher.error
 
     def error(self, summary: Any) -> float:
         """The largest standard error of what is reported at the end."""
         raise self._missing("error")
 
-    def held(self, row: Any, looks: int, trajectories: int) -> int:
+    def summary_bytes(self, row: Any, looks: int, trajectories: int) -> int:
         """Bytes of the summary of so many looks at so many trajectories; `row` has the shapes of one row."""
         del row, looks, trajectories
         return 0
 
     def _missing(self, verb: str) -> NotImplementedError:
         return NotImplementedError(f"{type(self).__name__} is a watcher without `{verb}`, which a run needs: see bismut.ensembles.Watcher.")
+
+
+class Measuring(Watcher):
+    """A watcher of function(state) or function(state, t), an array of any shape."""
+
+    function: Any = eqx.field(static=True)
+
+    def bound(self, scheme, name, example):
+        measure(self.function, scheme, name, example)
+        return self
+
+    def value(self, scheme: Scheme, state: State, t) -> jax.Array:
+        """The function of one state."""
+        return value_of(self.function, scheme, state, t)
+
+    def look(self, memory: Any, scheme: Scheme, state: State, t) -> tuple[Any, Any]:
+        return memory, self.value(scheme, state, t)

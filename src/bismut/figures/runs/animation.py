@@ -101,12 +101,12 @@ def _axis(figure: Any, count: int, i: int, drawing: Drawing) -> tuple[Any, Any, 
 
 def _segments(drawing: Drawing, frame: int) -> np.ndarray:
     """Ends of all lines, (n, 2, 3)."""
-    found = [np.zeros((0, 2, 3))]
+    segments = [np.zeros((0, 2, 3))]
     for line in drawing.lines:
         first, second = np.broadcast_arrays(np.atleast_1d(line.first), np.atleast_1d(line.second))
         ends = [_points(drawing, frame, body, at) for body, at in ((first, line.first_at), (second, line.second_at))]
-        found.append(np.stack(ends, 1))
-    return np.concatenate(found)
+        segments.append(np.stack(ends, 1))
+    return np.concatenate(segments)
 
 
 def _arrows(drawing: Drawing, frame: int) -> np.ndarray:

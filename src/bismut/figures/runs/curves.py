@@ -1,13 +1,12 @@
-"""Curves with their errors: statistics over time, functions of lag, survival, quantiles."""
+"""Curves with their errors: statistics over time, functions of lag, survival, quantiles, and all means over time on one page."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bismut.figures.runs.wording import columns, over, title_of, titled
+from bismut.figures.runs.labels import Observed, columns, titled
 from bismut.figures.style import colour, palette
 from bismut.palette import DASHES
 
@@ -15,6 +14,8 @@ MOST = 7  # colours
 _LINES = 14  # curves that can be told apart, by colour and dash; of more components their spread is drawn
 _LOOKS = 2000  # more points than a picture has pixels
 _ERRORS = "± 2 standard errors"
+_OVER_KINDS = (("g", "r", "radial distribution function"), ("S", "k", "structure factor"))  # arrays over pairs of species and a distance
+_WIDE = 4  # panels in a row of the overview
 
 
 class Curve(NamedTuple):
@@ -31,25 +32,32 @@ class Curve(NamedTuple):
     line: float | None = None  # a level that means something, such as zero correlation
 
 
-def curve_of(name: str, data: Any, called: Mapping[str, Any]) -> Curve | None:
-    """What an observer left, if it is a curve."""
-    kinds, what = set(map(str, data)), title_of(name, called)
+def curve_of(shown: Observed) -> Curve | None:
+    """What an observer recorded, if it is a curve."""
+    data, what = shown.data, shown.title
+    kinds = set(map(str, data))
     leads = lambda kind, axis: kind in kinds and data[kind].dims[:1] == (axis,)
-    read = lambda kind, axis, error: (data[axis].values, *_columns(data, kind, error, name, called))
     if leads("mean", "time"):
-        return Curve(*read("mean", "time", "stderr"), "time t", f"mean {what}", f"{what}: {over(data)}")
+        return _read(shown, "mean", "time", "stderr", f"mean {what}", f"{what}: {shown.averaged}")
     if leads("correlation", "lag"):
-        return Curve(*read("correlation", "lag", "correlation_stderr"), "lag τ", f"autocorrelation of {what}", f"{what}: autocorrelation", line=0.0)
+        return _read(shown, "correlation", "lag", "correlation_stderr", f"autocorrelation of {what}", f"{what}: autocorrelation", line=0.0)
     if leads("mean", "lag"):
-        return Curve(*read("mean", "lag", "stderr"), "lag τ", "⟨|X(t + τ) − X(t)|²⟩", "Mean-squared displacement", logarithmic=True)
+        return _read(shown, "mean", "lag", "stderr", "⟨|X(t + τ) − X(t)|²⟩", "Mean-squared displacement", logarithmic=True)
     if leads("survival", "time"):
-        return Curve(*read("survival", "time", "stderr"), "time t", "share not yet passed", f"{what}: first passage, those left at time t", line=0.0)
+        return _read(shown, "survival", "time", "stderr", "share not yet passed", f"{what}: first passage, those left at time t", line=0.0)
+    for kind, axis, text in _OVER_KINDS:
+        if kind in kinds and data[kind].dims == ("kind", axis):
+            errors = np.asarray(data["stderr"]).T if "stderr" in data else None
+            names = [f"{kind} of {one}" if data.sizes["kind"] > 1 else kind for one in data["kind"].values]
+            return Curve(data[axis].values, np.asarray(data[kind]).T, errors, names, axis, f"{kind}({axis})", f"{what}: {text}", line=1.0)
     return None
 
 
-def _columns(data: Any, kind: str, error: str, name: str, called: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
-    values, labels = columns(data[kind], name, called)
-    return values, columns(data[error])[0] if error in data else None, labels
+def _read(shown: Observed, kind: str, axis: str, error: str, y_label: str, title: str, logarithmic: bool = False, line: float | None = None) -> Curve:
+    values, names = shown.columns(kind)
+    errors = columns(shown.data[error]) if error in shown.data else None
+    x_label = {"time": "time t", "lag": "lag τ"}[axis]
+    return Curve(shown.data[axis].values, values, errors, names, x_label, y_label, title, logarithmic, line)
 
 
 def draw_curve(axis: Any, curve: Curve, **line: Any) -> None:
@@ -76,7 +84,7 @@ def draw_curve(axis: Any, curve: Curve, **line: Any) -> None:
 
 
 def tame(axis: Any, values: np.ndarray, side: str) -> None:
-    """Leave out what flies off: values a hundred times farther apart than nine tenths of them, which would make a line of the rest; and say so."""
+    """Leave out outliers, values a hundred times farther apart than nine tenths of them, which would flatten the rest; and say so."""
     known = values[np.isfinite(values)]
     if not known.size:
         return
@@ -87,11 +95,9 @@ def tame(axis: Any, values: np.ndarray, side: str) -> None:
         return
     margin = 0.1 * (high - low)
     (axis.set_ylim if side == "y" else axis.set_xlim)(low - margin, high + margin)
-    place = {"x": 0.5, "y": 0.97, "ha": "center"} if side == "y" else {"x": 0.5, "y": 0.03, "ha": "center"}
-    told = f"not shown: values from {known.min():.2g} to {known.max():.2g}"
-    axis.text(
-        s=told if side == "y" else f"{told} along the axis", transform=axis.transAxes, color=colour("alarm"), fontsize=9.5, va="center", **place
-    )
+    place = {"x": 0.5, "y": 0.97 if side == "y" else 0.03, "ha": "center"}
+    text = f"not shown: values from {known.min():.2g} to {known.max():.2g}{'' if side == 'y' else ' along the axis'}"
+    axis.text(s=text, transform=axis.transAxes, color=colour("alarm"), fontsize=9.5, va="center", **place)
 
 
 def look_of(number: int) -> dict[str, Any]:
@@ -122,10 +128,10 @@ def _fan(axis: Any, curve: Curve) -> None:
     axis.plot(curve.x, levels[2], color=blue, label="their median")
 
 
-def series(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
+def series(figure: Any, shown: Observed) -> None:
     """Mean over trajectories with a band of two standard errors; of one number also how far trajectories spread."""
-    axis = figure.add_subplot()
-    curve = curve_of(name, data, called)
+    axis, data = figure.add_subplot(), shown.data
+    curve = curve_of(shown)
     assert curve is not None
     single = curve.y.shape[1] == 1
     constant = _constant(curve.y, data)
@@ -133,44 +139,68 @@ def series(figure: Any, name: str, data: Any, words: str, called: Mapping[str, A
         _spread(axis, curve, data)
     draw_curve(axis, curve, **({"label": f"mean {_ERRORS}"} if single else {}))
     if constant is not None:
-        _calm(axis, curve.y, constant)
+        _flat(axis, curve.y, constant)
     else:
-        half = columns(data["std"])[0] if single and "std" in data else 0.0
+        half = columns(data["std"]) if single and "std" in data else 0.0
         tame(axis, np.concatenate([curve.y - half, curve.y + half]), "y")
     legend(axis, None if single or curve.y.shape[1] > _LINES else _ERRORS)
-    titled(figure, curve.title, words)
+    titled(figure, curve.title, shown.caption)
 
 
-def functions(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
-    """A function of lag, or a survival curve."""
-    axis = figure.add_subplot()
-    curve = curve_of(name, data, called)
+def functions(figure: Any, shown: Observed) -> None:
+    """A function of lag, of distance or of wave number, or a survival curve."""
+    axis, caption = figure.add_subplot(), shown.caption
+    curve = curve_of(shown)
     assert curve is not None
     single = curve.y.shape[1] == 1
     draw_curve(axis, curve, **({"label": _ERRORS} if single else {}))
-    if "survival" in data:
+    if "survival" in shown.data:
         axis.set_ylim(0, 1.03)
-        words = f"{words}; {int(data['censored'])} of {int(data['count'])} never seen to pass"
+        caption = f"{caption}; {int(shown.data['censored'])} of {int(shown.data['count'])} never seen to pass"
     if curve.error is not None or not single:
         legend(axis, None if single or curve.y.shape[1] > _LINES else _ERRORS)
-    titled(figure, curve.title, words)
+    titled(figure, curve.title, caption)
 
 
-def levels(figure: Any, name: str, data: Any, words: str, called: Mapping[str, Any]) -> None:
+def levels(figure: Any, shown: Observed) -> None:
     """Shares against the values below which they lie, with two standard errors of the values."""
-    axis = figure.add_subplot()
-    values, labels = columns(data["quantile"], name, called)
-    errors = columns(data["stderr"])[0] if "stderr" in data else np.full_like(values, np.nan)
-    for i, label in enumerate(labels[:MOST]):
-        look = look_of(i) | {"label": label}
+    axis, data = figure.add_subplot(), shown.data
+    values, names = shown.columns("quantile")
+    errors = columns(data["stderr"]) if "stderr" in data else np.full_like(values, np.nan)
+    for i, name in enumerate(names[:MOST]):
+        look = look_of(i) | {"label": name}
         axis.errorbar(values[:, i], data["level"].values, xerr=2 * np.nan_to_num(errors[:, i]), fmt="o", ms=5, capsize=3, **look)
     axis.set_ylim(0, 1)
-    axis.set_xlabel(f"{title_of(name, called)} {_ERRORS}")
+    axis.set_xlabel(f"{shown.title} {_ERRORS}")
     axis.set_ylabel("share of values below")
-    if len(labels) > 1:
+    if len(names) > 1:
         legend(axis)
-    more = f"; the first {MOST} of {len(labels)} components" if len(labels) > MOST else ""
-    titled(figure, f"{title_of(name, called)}: quantiles", words + more)
+    more = f"; the first {MOST} of {len(names)} components" if len(names) > MOST else ""
+    titled(figure, f"{shown.title}: quantiles", shown.caption + more)
+
+
+def overview(figure: Any, means: list[Observed]) -> None:
+    """A small panel for each observer, named over it: the mean with two standard errors."""
+    rows = -(-len(means) // _WIDE)
+    panels = figure.subplots(rows, _WIDE, squeeze=False, sharex=True)
+    for axis in panels.flat[len(means) :]:
+        axis.set_axis_off()
+    for i, (axis, shown) in enumerate(zip(panels.flat, means, strict=False)):
+        curve = curve_of(shown)
+        assert curve is not None
+        draw_curve(axis, curve, lw=1.2)
+        axis.set_title(shown.name if shown.title == shown.name else f"{shown.name}: {shown.title}", fontsize=10.5, loc="left")
+        axis.set_ylabel("")
+        axis.tick_params(labelsize=9)
+        if i + _WIDE < len(means):
+            axis.set_xlabel("")
+        else:
+            axis.tick_params(labelbottom=True)
+        bottom, top = axis.get_ylim()
+        size = max(1.0, float(np.nanmax(np.abs(curve.y), initial=0.0)))
+        if top - bottom < 1e-9 * size:  # something conserved is a line, not its round-off
+            axis.set_ylim((bottom + top) / 2 - 0.05 * size, (bottom + top) / 2 + 0.05 * size)
+    titled(figure, f"Overview: {means[0].averaged}", f"{means[0].caption}; bands: two standard errors")
 
 
 def legend(axis: Any, title: str | None = None) -> None:
@@ -190,10 +220,10 @@ def _spread(axis: Any, curve: Curve, data: Any) -> None:
     x, mean = curve.x, curve.y[:, 0]
     half = np.zeros_like(mean)
     if "std" in data:
-        half = columns(data["std"])[0][:, 0]
+        half = columns(data["std"])[:, 0]
     if not {"min", "max"} <= set(map(str, data)):
         return
-    low, high = (columns(data[edge])[0][:, 0] for edge in ("min", "max"))
+    low, high = (columns(data[edge])[:, 0] for edge in ("min", "max"))
     if np.nanmax(half, initial=0.0) > 0:
         # No value lies beyond the extremes, though mean − std may: that of a kinetic energy does.
         band(axis, x, np.fmax(mean - half, low), np.fmin(mean + half, high), colour("blue"), 0.13, "± one standard deviation")
@@ -215,12 +245,12 @@ def _constant(mean: np.ndarray, data: Any) -> float | None:
         return None
     if not np.isfinite(mean).any() or np.isinf(mean).any():
         return None
-    low, high = np.fmin.reduce(columns(data["min"])[0]), np.fmax.reduce(columns(data["max"])[0])
+    low, high = np.fmin.reduce(columns(data["min"])), np.fmax.reduce(columns(data["max"]))
     spread = float((high - low).max())
     return spread if spread < 1e-9 * max(1.0, float(np.fmax.reduce(np.abs(mean), axis=None))) else None
 
 
-def _calm(axis: Any, mean: np.ndarray, spread: float) -> None:
+def _flat(axis: Any, mean: np.ndarray, spread: float) -> None:
     """Something conserved is drawn as a line, not as a magnified picture of its round-off."""
     least, most = (float(pick.reduce(mean, axis=None)) for pick in (np.fmin, np.fmax))
     width = 0.05 * max(1.0, abs(least), abs(most))

@@ -1,6 +1,7 @@
-"""Which pictures a run can give, read off the names of its arrays: every observer leaves its own kind.
+"""Which pictures a run can give, by the names of its arrays: every observer records a kind of its own.
 
 mean over time → a curve with its error     counts → a histogram        correlation or mean over lag, survival → a curve
+g over r, S over k → a curve; by angle → a map         orientational order → its numbers, and Q as a map
 value at crossings → a section              quantile → a staircase      q and p → a phase portrait; rotations → points on the sphere
 value over time → lines, or quantiles       and all means over time once more, small, on one page
 
@@ -19,14 +20,12 @@ import numpy as np
 
 from bismut.errors import DomainError
 from bismut.figures.figure import FORMATS
-from bismut.figures.runs.curves import curve_of, functions, levels, series
-from bismut.figures.runs.distributions import compared, counts, grid, spread
-from bismut.figures.runs.overview import overview
-from bismut.figures.runs.portraits import portrait, section
-from bismut.figures.runs.spheres import directions, sphere
+from bismut.figures.runs.curves import curve_of, functions, levels, overview, series
+from bismut.figures.runs.distributions import compared, counts, grid, resolved, spread, traces
+from bismut.figures.runs.labels import Observed, entitle, mark_survivors
+from bismut.figures.runs.order import order
+from bismut.figures.runs.portraits import directions, portrait, section, sphere
 from bismut.figures.runs.swept import against, family, values_of
-from bismut.figures.runs.values import traces
-from bismut.figures.runs.wording import entitle, mark_survivors
 from bismut.figures.style import styled
 
 _SHOWN = 6  # values of a sweep of which pictures are drawn unasked, where each has its own
@@ -42,52 +41,52 @@ class Picture:
     usual: bool = True  # whether it is drawn without being named
 
 
-def pictures(tree: Any, how: dict[str, Any], labels: Mapping[str, Any] | None = None) -> dict[str, Picture]:
-    """Names and pictures. `how` is the provenance of the run, for the words over them; `labels` says what the numbers of each observer are."""
-    words = words_of(how)
-    found: dict[str, Picture] = {}
-    means: dict[str, Any] = {}
+def pictures(tree: Any, provenance: Mapping[str, Any], labels: Mapping[str, Any] | None = None) -> dict[str, Picture]:
+    """Names and pictures. `provenance` of the run is written beneath them; `labels` says what the numbers of each observer are."""
+    drawable: dict[str, Picture] = {}
+    means: list[Observed] = []
     for name, group in tree.children.items():
         data = group.to_dataset()
-        called = (labels or {}).get(name, {})
-        axes = [axis for axis in how.get("sweep") or () if axis in data.dims]
-        found |= _of_sweep(name, data, words, called, axes) if axes else _of(name, data, words, called)
+        axes = [axis for axis in provenance.get("sweep") or () if axis in data.dims]
+        shown = Observed(name, data, run_caption(provenance), (labels or {}).get(name, {}), axes)
+        drawable |= _of_sweep(shown) if axes else _of(shown)
         if not axes and "mean" in data and data["mean"].dims[:1] == ("time",):
-            means[name] = (data, called)
-    if len(means) > 3 and "overview" not in found:
+            means.append(shown)
+    if len(means) > 3 and "overview" not in drawable:
         rows = -(-len(means) // 4)
-        found["overview"] = Picture("all means over time on one page", partial(overview, means=means, words=words), (13.0, 1.2 + 2.2 * rows))
-    return found
+        drawable["overview"] = Picture("all means over time on one page", partial(overview, means=means), (13.0, 1.2 + 2.2 * rows))
+    return drawable
 
 
-def words_of(how: Mapping[str, Any]) -> str:
+def run_caption(provenance: Mapping[str, Any]) -> str:
     """The run in a line, with the numbers that ran; beside them those that were asked for, where they differ."""
-    # Of a sweep, a list over its variants.
-    done = np.ravel(how["trajectories"] if how.get("trajectories_run") is None else how["trajectories_run"])
+    asked_for, steps, run = provenance["trajectories"], provenance["steps"], provenance.get("trajectories_run")
+    done = np.ravel(asked_for if run is None else run)  # of a sweep, a list over its variants
     each = "–".join(str(number) for number in sorted({int(done.min()), int(done.max())}))
-    asked = "" if (done == how["trajectories"]).all() else f" of {how['trajectories']} asked for"
-    made = how["steps"] if how.get("steps_run") is None else how["steps_run"]
-    steps = f"{made} steps of {how['step']:g}" if made == how["steps"] else f"{made} of {how['steps']} steps of {how['step']:g}"
-    return f"{how['scheme']} on {how['space']}, {each} trajectories{asked}, {steps}, seed {how['seed']}"
+    asked = "" if (done == asked_for).all() else f" of {asked_for} asked for"
+    finished = steps if provenance.get("steps_run") is None else provenance["steps_run"]
+    course = f"{finished}{'' if finished == steps else f' of {steps}'} steps of {provenance['step']:g}"
+    return f"{provenance['scheme']} on {provenance['space']}, {each} trajectories{asked}, {course}, seed {provenance['seed']}"
 
 
-def _of_sweep(name: str, data: Any, words: str, called: Mapping[str, Any], axes: list[str]) -> dict[str, Picture]:
-    draw = lambda kind: _marked(partial(kind, name=name, data=data, words=words, called=called, axes=axes), data)
+def _of_sweep(shown: Observed) -> dict[str, Picture]:
+    name, data, axes = shown.name, shown.data, shown.axes
     kinds = set(map(str, data))
-    found: dict[str, Picture] = {}
-    if curve_of(name, data.isel(dict.fromkeys(axes, 0)), called) is not None:
+    drawable: dict[str, Picture] = {}
+    if curve_of(shown._replace(data=data.isel(dict.fromkeys(axes, 0)))) is not None:
         panels = min(int(np.prod([data.sizes[axis] for axis in axes[1:]])), 6)
-        found[name] = Picture(f"{name}, a curve for each value", draw(family), (min(6.0 + 2.4 * panels, 16.0), 5.0))
+        drawable[name] = Picture(f"{name}, a curve for each value", _marked(family, shown), (min(6.0 + 2.4 * panels, 16.0), 5.0))
     elif "counts" in kinds and "bin" in data.dims:
-        found[name] = Picture(f"{name}: histogram, for each value", draw(compared), (9.5, 5.0))
+        drawable[name] = Picture(f"{name}: histogram, for each value", _marked(compared, shown), (9.5, 5.0))
     if {"mean", "stderr"} <= kinds and not {"lag", "x", "bin"} & set(map(str, data.dims)):
-        found[f"{name}-sweep"] = Picture(f"{name} against {axes[0]}", draw(against))
-    if found:
-        return found
+        drawable[f"{name}-sweep"] = Picture(f"{name} against {axes[0]}", _marked(against, shown))
+    if drawable:
+        return drawable
     for number, (label, one) in enumerate(values_of(data, axes), 1):
-        for kind, picture in _of(name, one, words, called).items():
-            found[f"{kind}-{number}"] = Picture(f"{picture.title}, {label}", partial(_at_value, picture.draw, label), picture.size, number <= _SHOWN)
-    return found
+        for kind, picture in _of(shown._replace(data=one)).items():
+            title, draw = f"{picture.title}, {label}", partial(_at_value, picture.draw, label)
+            drawable[f"{kind}-{number}"] = Picture(title, draw, picture.size, number <= _SHOWN)
+    return drawable
 
 
 def _at_value(draw: Callable[[Any], None], label: str, figure: Any) -> None:
@@ -96,12 +95,12 @@ def _at_value(draw: Callable[[Any], None], label: str, figure: Any) -> None:
     entitle(figure, f"{figure.get_suptitle()}; {label}")
 
 
-def _marked(draw: Callable[..., None], data: Any) -> Callable[[Any], None]:
+def _marked(draw: Callable[..., None], shown: Observed, **more: Any) -> Callable[[Any], None]:
     """A picture that says so when not all trajectories are in it."""
-    return partial(_drawn, draw, data)
+    return partial(_draw_marked, partial(draw, shown=shown, **more), shown.data)
 
 
-def _drawn(draw: Callable[..., None], data: Any, figure: Any) -> None:
+def _draw_marked(draw: Callable[..., None], data: Any, figure: Any) -> None:
     draw(figure)
     mark_survivors(figure, data)
 
@@ -119,31 +118,34 @@ def save_picture(picture: Picture, name: str, folder: Path, form: str, dark: boo
     return file
 
 
-def _of(name: str, data: Any, words: str, called: Mapping[str, Any]) -> dict[str, Picture]:
+def _of(shown: Observed) -> dict[str, Picture]:
+    name, data = shown.name, shown.data
     kinds, axes = set(map(str, data)), set(map(str, data.sizes))
-    draw = lambda kind: _marked(partial(kind, name=name, data=data, words=words, called=called), data)
+    one = lambda title, kind, *size: {name: Picture(f"{name}{title}", _marked(kind, shown), *size)}
     if name == "final" or {"q", "q0"} & kinds:
-        return _of_states(name, data, words)
+        return _of_states(shown)
     if "mean" in kinds and data["mean"].dims[:1] == ("time",):
-        found = {name: Picture(f"{name} over time, with two standard errors", draw(series))}
+        drawable = one(" over time, with two standard errors", series)
         if data["mean"].dims[1:] and data["mean"].shape[-1] == 3 and name.startswith("orientation"):
-            found[f"{name}-sphere"] = Picture(f"{name}: the mean direction on the sphere", draw(directions), (7.0, 6.5))
-        return found
-    if "counts" in kinds and "bin" in axes:
-        return {name: Picture(f"{name}: histogram", draw(counts))}
+            drawable[f"{name}-sphere"] = Picture(f"{name}: the mean direction on the sphere", _marked(directions, shown), (7.0, 6.5))
+        return drawable
     if "counts" in kinds:
-        return {name: Picture(f"{name}: histogram of two quantities", draw(grid), (7.0, 5.8))}
+        return one(": histogram", counts) if "bin" in axes else one(": histogram of two quantities", grid, (7.0, 5.8))
     if "crossing" in axes:
-        return {name: Picture(f"{name}: section", draw(section), (7.0, 6.0))}
+        return one(": section", section, (7.0, 6.0))
     if "survival" in kinds:
-        return {name: Picture(f"{name}: those that have not passed, over time", draw(functions))}
+        return one(": those that have not passed, over time", functions)
     if "lag" in axes:
-        return {name: Picture(f"{name} over lag", draw(functions))}
+        return one(" over lag", functions)
+    if {"g", "S"} & kinds and {"r", "k"} & axes and "cosine" not in axes:
+        return one(" with two standard errors", functions)
+    if "g" in kinds and "cosine" in axes:
+        return one(" by distance and angle", resolved, (7.0, 5.0))
+    if {"polarisation", "nematic"} <= kinds:
+        return one(": orientational order", order, (9.0, 4.2))
     if "value" in kinds and data["value"].dims[:2] == ("trajectory", "time"):
-        return {name: Picture(f"{name} of each trajectory over time", draw(traces), (9.0, 5.0))}
-    if "quantile" in kinds:
-        return {name: Picture(f"{name}: quantiles", draw(levels))}
-    return {}  # an average or extremes: numbers, which `info` prints
+        return one(" of each trajectory over time", traces, (9.0, 5.0))
+    return one(": quantiles", levels) if "quantile" in kinds else {}  # an average or extremes: numbers, which `info` prints
 
 
 def _rotations(array: Any) -> bool:
@@ -156,22 +158,22 @@ def _rotations(array: Any) -> bool:
     return bool(len(known)) and np.allclose(np.swapaxes(known, 1, 2) @ known, np.eye(3), atol=1e-6)
 
 
-def _of_states(name: str, data: Any, words: str) -> dict[str, Picture]:
-    """Portraits of kept trajectories (with time) or of the last states (without)."""
-    q = {str(kind): data[kind] for kind in data if str(kind).startswith("q")}
-    p = {str(kind): data[kind] for kind in data if str(kind).startswith("p")}
+def _of_states(shown: Observed) -> dict[str, Picture]:
+    """Portraits of recorded trajectories (with time) or of the last states (without)."""
+    name, data = shown.name, shown.data
+    q, p = ({str(kind): data[kind] for kind in data if str(kind).startswith(letter)} for letter in "qp")
     if not q or not p:
         return {}
-    found = {}
-    draw = lambda kind, **chosen: _marked(partial(kind, name=name, words=words, **chosen), data)
+    drawable = {}
     turns = {kind: array for kind, array in q.items() if _rotations(array)}
     pairs = [(one, f"p{one[1:]}") for one in q]  # q0 and p0 belong together, wherever they stand
     flat = [(q[one], p[other]) for one, other in pairs if one not in turns and other in p and q[one].shape == p[other].shape]
     if flat:
         what = "last states" if name == "final" else "kept trajectories"
-        found[f"{name}-portrait"] = Picture(f"phase portrait of the {what}", draw(portrait, pairs=flat), (7.5, 6.0))
+        drawable[f"{name}-portrait"] = Picture(f"phase portrait of the {what}", _marked(portrait, shown, pairs=flat), (7.5, 6.0))
     if turns:
-        found[f"{name}-sphere"] = Picture("where the third body axis points", draw(sphere, turns=next(iter(turns.values()))), (7.0, 6.5))
+        rotations = next(iter(turns.values()))
+        drawable[f"{name}-sphere"] = Picture("where the third body axis points", _marked(sphere, shown, turns=rotations), (7.0, 6.5))
     if name == "final":
-        found[f"{name}-momenta"] = Picture("histogram of the last momenta", draw(spread, momenta=list(p.values())))
-    return found
+        drawable[f"{name}-momenta"] = Picture("histogram of the last momenta", _marked(spread, shown, momenta=list(p.values())))
+    return drawable

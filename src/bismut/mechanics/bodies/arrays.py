@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
+from bismut.body_loops import each
 from bismut.errors import DomainError, ShapeError
-from bismut.repetition import each
 
 
 def numbers(name: str, value: Any, *, positive: bool = False) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from bismut.errors import DomainError, ShapeError
 from bismut.mechanics.bodies.arrays import numbers
 
-_BEGIN = 0.8  # of the cutoff: where an energy begins to fade, if nobody says
+_BEGIN = 0.8  # of the cutoff: where an energy begins to fade, by default
 
 
 @dataclass(frozen=True, init=False)
@@ -58,13 +58,13 @@ class Box:
         return f"Box({self.lengths})"
 
 
-def box_of(given: Any, axes: int | None = None) -> Box | None:
+def box_of(value: Any, axes: int | None = None) -> Box | None:
     """The box that was given: None, a Box, its sides, or, where it is known how many axes space has, one number for the side of a cube."""
-    if given is None:
+    if value is None:
         return None
-    if axes is not None and isinstance(given, int | float | np.number) and not isinstance(given, bool):
-        given = (given,) * axes
-    box = given if isinstance(given, Box) else Box(given)
+    if axes is not None and isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        value = (value,) * axes
+    box = value if isinstance(value, Box) else Box(value)
     if axes is not None and len(box.lengths) != axes:
         raise ShapeError(f"box must have {axes} sides, one for each axis of space, got {box}.")
     return box
@@ -78,31 +78,48 @@ class Cutoff(NamedTuple):
 
     def __call__(self, r2):
         """S as a function of r²."""
-        width = self.end**2 - self.begin**2
-        s = jax.lax.clamp(jnp.zeros((), r2.dtype), (r2 - self.begin**2) / width, jnp.ones((), r2.dtype))
-        return 1 - s * s * s * (10 - s * (15 - 6 * s))
+        return _faded((r2 - self.begin**2) * (1 / (self.end**2 - self.begin**2)))
 
 
-def cutoff_of(given: Any) -> Cutoff | None:
+@jax.custom_jvp
+def _faded(x):
+    """1 − s³ (10 − 15 s + 6 s²), s = x between 0 and 1. Its derivative −30 s² (1 − s)² needs no case of its own at the ends: two divisions and a few
+    comparisons less, which were a fifth of a step of a Lennard-Jones fluid."""
+    s = _between(x)
+    return 1 - s * s * s * (10 - s * (15 - 6 * s))
+
+
+@_faded.defjvp
+def _(primals, tangents):
+    s = _between(*primals)
+    bend = s * (1 - s)
+    return _faded(*primals), -30 * bend * bend * tangents[0]
+
+
+def _between(x):
+    return jax.lax.clamp(jnp.zeros((), x.dtype), x, jnp.ones((), x.dtype))
+
+
+def cutoff_of(value: Any) -> Cutoff | None:
     """The cutoff of a pair term: None, one length, or the lengths between which it fades."""
-    if given is None:
+    if value is None:
         return None
-    lengths = numbers("cutoff", given, positive=True)
+    lengths = numbers("cutoff", value, positive=True)
     if not isinstance(lengths, np.ndarray) or lengths.shape not in ((), (2,)):
-        raise ShapeError(f"cutoff must be a length, or two between which the energy fades, got {given!r}.")
+        raise ShapeError(f"cutoff must be a length, or two between which the energy fades, got {value!r}.")
     begin, end = (_BEGIN * float(lengths), float(lengths)) if lengths.ndim == 0 else map(float, lengths)
     if not begin < end:
-        raise DomainError(f"An energy fades between two lengths, the smaller one first, got cutoff={given!r}.")
+        raise DomainError(f"An energy fades between two lengths, the smaller one first, got cutoff={value!r}.")
     return Cutoff(begin, end)
 
 
-def check_fits(words: str, cutoff: Cutoff | None, box: Box) -> None:
+def check_fits(name: str, cutoff: Cutoff | None, box: Box) -> None:
     """Refuse a pair term that would see more than one image of a body."""
     half = min(box.lengths) / 2
     if cutoff is None:
-        raise DomainError(f"In a box a pair term needs a cutoff of at most half a side, {half:g}, but {words} has none. Set cutoff={half:g} or less.")
+        raise DomainError(f"In a box a pair term needs a cutoff of at most half a side, {half:g}, but {name} has none. Set cutoff={half:g} or less.")
     if cutoff.end > half:
         raise DomainError(
-            f"The cutoff of {words} is {cutoff.end:g}, but in {box} it must be at most half of the shortest side, {half:g}: beyond that lies another "
+            f"The cutoff of {name} is {cutoff.end:g}, but in {box} it must be at most half of the shortest side, {half:g}: beyond that lies another "
             "image of the same body. Make the cutoff smaller or the box larger."
         )

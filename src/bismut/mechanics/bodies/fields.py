@@ -1,10 +1,11 @@
-"""What acts on each body by itself: gravity and confinement.
+"""Energies of single bodies: gravity, confinement and a uniform field.
 
     gravity         U = −Σ_i M_i g·x_i
+    uniform_field   U = −Σ_i m_i·B,   m_i = R_i d_i
     harmonic_trap   U = ½ Σ_i (x_i − c)·k (x_i − c)
     soft_box        U = ε Σ_i Σ_a ((x_ia − c_a)/l_a)ⁿ,   n even
 
-All act on centres of mass: forces, no torques.
+All but the field act on centres of mass: forces, no torques.
 """
 
 from typing import Any
@@ -26,7 +27,7 @@ def gravity(mass: Any, acceleration: Any = (0.0, 0.0, -1.0)) -> Potential:
     mass, acceleration = numbers("mass", mass), vectors("acceleration", acceleration)
 
     energy = lambda body: -body.data * (body.x @ jnp.asarray(acceleration, body.x.dtype))
-    return Potential.of(BodyTerm(energy, lambda x: per_body("mass", mass, x)), "gravity")
+    return Potential.of(BodyTerm(energy, lambda x: per_body("mass", mass, x), "gravity"))
 
 
 def harmonic_trap(stiffness: Any = 1.0, centre: Any = (0.0, 0.0, 0.0)) -> Potential:
@@ -42,7 +43,7 @@ def harmonic_trap(stiffness: Any = 1.0, centre: Any = (0.0, 0.0, 0.0)) -> Potent
         d = body.x - c
         return 0.5 * jnp.sum(k * d * d)
 
-    return Potential.of(BodyTerm(energy, lambda x: (_along("stiffness", stiffness, x), _along("centre", centre, x))), "harmonic trap")
+    return Potential.of(BodyTerm(energy, lambda x: (_per_axis("stiffness", stiffness, x), _per_axis("centre", centre, x)), "harmonic trap"))
 
 
 def soft_box(half: Any, strength: Any = 1.0, exponent: int = 12, centre: Any = (0.0, 0.0, 0.0)) -> Potential:
@@ -60,9 +61,20 @@ def soft_box(half: Any, strength: Any = 1.0, exponent: int = 12, centre: Any = (
         l, c = body.data
         return jnp.asarray(strength, body.x.dtype) * jnp.sum(((body.x - c) / l) ** int(exponent))
 
-    return Potential.of(BodyTerm(energy, lambda x: (_along("half", half, x), _along("centre", centre, x))), "soft box")
+    return Potential.of(BodyTerm(energy, lambda x: (_per_axis("half", half, x), _per_axis("centre", centre, x)), "soft box"))
 
 
-def _along(name: str, value: Any, x):
-    """Numbers along the axes of space, for each body."""
+def uniform_field(field: Any, moments: Any) -> Potential:
+    """U = −Σ_i m_i·B, m_i = R_i d_i: torque m × B, no force.
+
+    field    B in space, (3,), in energy / moment
+    moments  d_i in the body, (3,) for all bodies or (K, 3)
+    """
+    field, moments = vectors("field", field), vectors("moments", moments)
+    energy = lambda body: -(body.R @ body.data) @ jnp.asarray(field, body.x.dtype)
+    return Potential.of(BodyTerm(energy, lambda x: per_body("moments", moments, x, (3,)), "uniform field"))
+
+
+def _per_axis(name: str, value: Any, x):
+    """Numbers for the axes of space, for each body."""
     return per_body(name, value, x, (3,))

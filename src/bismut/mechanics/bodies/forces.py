@@ -6,6 +6,7 @@ They are attached to the potential as its derivative, so every scheme, exact or 
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -14,7 +15,7 @@ import numpy as np
 
 from bismut.errors import DomainError, ShapeError
 from bismut.mechanics.bodies.terms import Potential
-from bismut.mechanics.function import user_function
+from bismut.mechanics.function import Adapter, UserFunction, required_function
 from bismut.spaces import SO3, Euclidean
 
 FRAMES = ("space", "body")
@@ -29,9 +30,9 @@ def with_forces(potential: Callable, forces: Callable, frame: str = "space") -> 
     """
     if frame not in FRAMES:
         raise DomainError(f'frame must be "space" or "body", the axes in which torques are given, got {frame!r}.')
-    U, own = user_function("potential", potential, ("x", "R")), user_function("forces", forces, ("x", "R"))
-    if U is None or own is None:
+    if potential is None or forces is None:
         raise ShapeError("forces need their potential as well, for the energy: potential=U with forces=F, both functions of (x, R).")
+    U, own = required_function("potential", potential, ("x", "R")), required_function("forces", forces, ("x", "R"))
     value = lambda x, R, t, parameters: U(x, R, t=t, parameters=parameters)
 
     @jax.custom_jvp
@@ -54,45 +55,56 @@ def with_forces(potential: Callable, forces: Callable, frame: str = "space") -> 
         return out, jnp.asarray(rate, out.dtype)
 
     energy.defjvp(differential, symbolic_zeros=True)
-    made = Potential(lambda x, R, t, parameters: energy(x, R, jnp.asarray(t, x.dtype), parameters), "potential with own forces")
-    return made.looking_after(potential.boxes) if isinstance(potential, Potential) else made
+    time = lambda t, x: None if t is None else jnp.asarray(t, x.dtype)
+    joined = Potential(_WithForces(U, own, lambda x, R, t, parameters: energy(x, R, time(t, x), parameters)), "potential with own forces")
+    return joined.with_own_images(potential.boxes) if isinstance(potential, Potential) else joined
+
+
+@dataclass(frozen=True, eq=False)
+class _WithForces(Adapter):
+    """An energy whose derivative is written by the user."""
+
+    potential: UserFunction
+    forces: UserFunction
+    energy: Callable
+
+    def __call__(self, x, R, t=None, parameters=None):
+        return self.energy(x, R, t, parameters)
 
 
 def checked(result: Any, x):
     """(F, τ) of the right shapes, or an error that says which they are."""
     if not isinstance(result, tuple | list) or len(result) != 2 or any(np.shape(part) != x.shape for part in result):
-        given = [np.shape(part) for part in result] if isinstance(result, tuple | list) else np.shape(result)
-        raise ShapeError(f"forces must return (force, torque), both of shape {x.shape}, got {given}.")
+        shapes = [np.shape(part) for part in result] if isinstance(result, tuple | list) else np.shape(result)
+        raise ShapeError(f"forces must return (force, torque), both of shape {x.shape}, got {shapes}.")
     return tuple(jnp.asarray(part, x.dtype) for part in result)
 
 
-def check_forces(potential: Callable, forces: Callable, q: Any, frame: str = "space", t=0.0, parameters: Any = None) -> None:
-    """Raise unless forces(x, R) are minus the derivatives of the potential at q = (x, R), to √ε of the largest of them."""
+def check_forces(potential: Callable, forces: Callable, q: Any, frame: str, t: Any, parameters: Any = None) -> None:
+    """Raise unless forces(x, R) are minus the derivatives of the potential at q = (x, R) and t, to √ε of the largest of them."""
     x, R = (jnp.asarray(part) for part in q)
-    plain, own = Potential(potential), user_function("forces", forces, ("x", "R"))
-    assert own is not None
-
+    plain, own = Potential(potential), required_function("forces", forces, ("x", "R"))
     configurations = (Euclidean(3) * SO3()) ** x.shape[0]
     slope = jax.grad(lambda e: plain(*configurations.nudge((x, R), e), t=t, parameters=parameters))(configurations.zero(x.dtype))
     F, body = (-np.asarray(part) for part in slope)
     space = np.einsum("kij,kj->ki", np.asarray(R), body)
     wanted = {"force": F, "torque": space if frame == "space" else body}
-    given = dict(zip(wanted, map(np.asarray, checked(own(x, R, t=t, parameters=parameters), x)), strict=True))
+    returned = dict(zip(wanted, map(np.asarray, checked(own(x, R, t=t, parameters=parameters), x)), strict=True))
     for name, want in wanted.items():
-        allowed = float(np.finfo(want.dtype).eps) ** 0.5 * max(np.abs(want).max(), np.abs(given[name]).max())
-        if not np.isfinite(want).all() or np.abs(given[name] - want).max() <= allowed:
+        allowed = float(np.finfo(want.dtype).eps) ** 0.5 * max(np.abs(want).max(), np.abs(returned[name]).max())
+        if not np.isfinite(want).all() or np.abs(returned[name] - want).max() <= allowed:
             continue
-        worst = int(np.argmax(np.abs(given[name] - want).max(1)))
+        worst = int(np.argmax(np.abs(returned[name] - want).max(1)))
         other = body if frame == "space" else space
         hint = "F = −∂U/∂x." if name == "force" else f'Torques are about centres of mass, in the axes of "{frame}".'
-        if np.allclose(given[name], -want, rtol=0, atol=allowed):
+        if np.allclose(returned[name], -want, rtol=0, atol=allowed):
             hint = "They have the wrong sign."
-        elif name == "torque" and np.allclose(given[name], other, rtol=0, atol=allowed):
+        elif name == "torque" and np.allclose(returned[name], other, rtol=0, atol=allowed):
             right = "body" if frame == "space" else "space"
             hint = f'They are torques in the axes of "{right}": say torque_frame="{right}".'
         raise DomainError(
             f"forces do not match the potential: at a random point the {name} on body {worst} should be {want[worst]}, from the derivative of the "
-            f"potential, got {given[name][worst]}. {hint}"
+            f"potential, got {returned[name][worst]}. {hint}"
         )
 
 

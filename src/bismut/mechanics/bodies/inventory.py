@@ -17,11 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.mechanics.bodies.box import Box
+from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.shapes import principal_axes
-from bismut.mechanics.bodies.terms import Terms
-from bismut.mechanics.kinetic import Quadratic
+from bismut.mechanics.bodies.site_table import Molecule, SiteTable
+from bismut.mechanics.bodies.terms import Potential, Terms
+from bismut.mechanics.function import UserFunction
+from bismut.mechanics.state import State
+from bismut.mechanics.subsystems import QuadraticKinetic
 from bismut.mechanics.system import System
-from bismut.spaces import SE2, SE3, SO2, SO3, Euclidean, Power, Product, Space
+from bismut.spaces import SE2, SE3, SO2, SO3, BodyMotion, Euclidean, Power, Product, Space
 
 _SAME = 1e-12  # relative: matrices of mass that differ by less are equal
 
@@ -37,6 +41,9 @@ class Inventory:
     moments   principal moments (K, 3), of bodies that turn; in the plane (0, 0, I)
     axes      A (K, 3, 3), their axes in the frame of the body
     box       the periodic Box that pair terms see
+    molecules  the sites of each kind of body, in the frame of the body, if the potential is between sites
+    kinds     (K,) which of them each body is
+    changing  whether the sides of the box change, so that `box` is only what they began with
     """
 
     kind: str
@@ -46,6 +53,9 @@ class Inventory:
     moments: np.ndarray | None = None
     axes: np.ndarray | None = None
     box: Box | None = None
+    molecules: tuple[Molecule, ...] = ()
+    kinds: np.ndarray | None = None
+    changing: bool = False
 
     @property
     def bodies(self) -> int:
@@ -59,7 +69,11 @@ class Inventory:
     def data(self) -> dict[str, Any]:
         """The same as JSON holds it."""
         arrays = {name: None if value is None else value.tolist() for name, value in self._arrays().items()}
-        return {"kind": self.kind, "plane": self.plane, "count": self.count, **arrays, "box": None if self.box is None else list(self.box.lengths)}
+        box = {"box": None if self.box is None else list(self.box.lengths)}
+        sites = [{"points": one.points.tolist(), "names": None if one.names is None else list(one.names)} for one in self.molecules]
+        known = {"sites": sites, "kinds": None if self.kinds is None else self.kinds.tolist()} if sites else {}
+        changing = {"changing": True} if self.changing else {}
+        return {"kind": self.kind, "plane": self.plane, "count": self.count, **arrays, **box, **known, **changing}
 
     def _arrays(self) -> dict[str, np.ndarray | None]:
         return {"mass": self.mass, "moments": self.moments, "axes": self.axes}
@@ -69,7 +83,12 @@ class Inventory:
         """What `data` was made of."""
         arrays = {name: None if data[name] is None else np.asarray(data[name], float) for name in ("mass", "moments", "axes")}
         box = None if data["box"] is None else Box([float(side) for side in data["box"]])  # float("Infinity") is an open side
-        return Inventory(data["kind"], int(data["plane"]), data["count"], **arrays, box=box)
+        named = lambda one: None if one["names"] is None else tuple(map(str, one["names"]))
+        molecules = tuple(Molecule(np.asarray(one["points"], float), named(one)) for one in data.get("sites", ()))
+        kinds = None if data.get("kinds") is None else np.asarray(data["kinds"], int)
+        return Inventory(
+            data["kind"], int(data["plane"]), data["count"], **arrays, box=box, molecules=molecules, kinds=kinds, changing=bool(data.get("changing"))
+        )
 
 
 def inventory(system: System) -> Inventory | None:
@@ -78,9 +97,13 @@ def inventory(system: System) -> Inventory | None:
     form = _form(space)
     if form is None:
         return None
-    found = Inventory(*form, count, box=_box(system))
-    masses = _masses(system)
-    return found if masses is None else _weighed(found, masses)
+    acting = acting_terms(system._potential)
+    bodies = Inventory(*form, count, box=_box(system), changing=acting is not None and acting.follows_box)
+    table = site_table(system)
+    if table is not None and table.molecules is not None and bodies.kind == "bodies":
+        bodies = replace(bodies, molecules=table.molecules, kinds=table.species)
+    masses = None if isinstance(space, BodyMotion) else _masses(system)  # there they are inverse mobilities, which couple
+    return bodies if masses is None else _with_masses(bodies, masses)
 
 
 def _form(space: Space) -> tuple[str, int] | None:
@@ -91,6 +114,8 @@ def _form(space: Space) -> tuple[str, int] | None:
             return "bodies", 3
         case Product(factors=(Euclidean(n=2), SO2())):
             return "disks", 2
+        case BodyMotion():
+            return "bodies", 3
         case SO3():
             return "turning", 3
         case SE3():
@@ -105,18 +130,19 @@ def _masses(system: System) -> list[np.ndarray] | None:
     several = isinstance(system.space, Power)
     shapes = [leaf.shape[1:] if several else leaf.shape for leaf in jax.tree.leaves(jax.eval_shape(system.space.zero))]
     kinetic = None if system._kinetic is None else system._kinetic.function
-    if isinstance(kinetic, Quadratic):
+    if isinstance(kinetic, QuadraticKinetic):
         known = [np.asarray(leaf, float) for leaf in jax.tree.leaves(kinetic.masses)]
         known = known if several else [leaf[None] for leaf in known]
         return [_matrices(leaf, shape) for leaf, shape in zip(known, shapes, strict=True)]
     if several or not system.has_lagrangian or not system.quadratic:
         return None
-    here, there = (np.asarray(system.mass(q), float) for q in (system.space.origin(system.dtype), system.space.random(jax.random.key(0))))
+    somewhere = (system.space.origin(system.dtype), 0.0), (system.space.random(jax.random.key(0)), 0.7)
+    here, there = (np.asarray(system.mass(q, t=t), float) for q, t in somewhere)
     sizes = [int(np.prod(shape)) for shape in shapes]
     ends = np.cumsum([0, *sizes])
     parts = [here[a:b, a:b][None] for a, b in pairwise(ends)]
-    apart = np.asarray(jax.scipy.linalg.block_diag(*(jnp.asarray(part[0]) for part in parts)))
-    return parts if _equal(here, there) and _equal(here, apart) else None
+    diagonal = np.asarray(jax.scipy.linalg.block_diag(*(jnp.asarray(part[0]) for part in parts)))
+    return parts if _equal(here, there) and _equal(here, diagonal) else None
 
 
 def _matrices(mass: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -127,9 +153,9 @@ def _matrices(mass: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return rows[:, :, None] * np.eye(rows.shape[1])
 
 
-def _weighed(found: Inventory, masses: list[np.ndarray]) -> Inventory:
+def _with_masses(bodies: Inventory, masses: list[np.ndarray]) -> Inventory:
     """With mass and moments, where the matrices are those of bodies."""
-    match found.kind:
+    match bodies.kind:
         case "points":
             linear, turning = masses[0], None
         case "bodies" | "disks":
@@ -137,32 +163,58 @@ def _weighed(found: Inventory, masses: list[np.ndarray]) -> Inventory:
         case "turning":
             linear, turning = None, masses[0]
         case _:  # (angular, linear) in one array
-            n = masses[0].shape[-1] - found.plane
+            n = masses[0].shape[-1] - bodies.plane
             linear, turning = masses[0][:, n:, n:], masses[0][:, :n, :n]
             if not _equal(masses[0][:, :n, n:], 0.0, np.abs(masses[0]).max()):
-                return found
+                return bodies
     if linear is not None:
         mass = linear[:, 0, 0]
-        if not _equal(linear, mass[:, None, None] * np.eye(found.plane)):
-            return found
-        found = replace(found, mass=mass)
+        if not _equal(linear, mass[:, None, None] * np.eye(bodies.plane)):
+            return bodies
+        bodies = replace(bodies, mass=mass)
     if turning is None:
-        return found
-    if found.plane == 2:
-        return replace(found, moments=turning[:, 0] * np.array([0.0, 0.0, 1.0]), axes=np.tile(np.eye(3), (len(turning), 1, 1)))
+        return bodies
+    if bodies.plane == 2:
+        return replace(bodies, moments=turning[:, 0] * np.array([0.0, 0.0, 1.0]), axes=np.tile(np.eye(3), (len(turning), 1, 1)))
     moments, axes = zip(*map(principal_axes, turning), strict=True)
-    return replace(found, moments=np.stack(moments), axes=np.ascontiguousarray(np.stack(axes)))
+    return replace(bodies, moments=np.stack(moments), axes=np.ascontiguousarray(np.stack(axes)))
 
 
 def _box(system: System) -> Box | None:
     """The box of what acts, if all of it is in the same."""
-    boxes: set[Box] = set()
-    for law in (system._potential, system._noise):
-        acting: Any = None if law is None else law.function
-        while hasattr(acting, "inner"):
-            acting = acting.inner.function
-        boxes |= acting.boxes if isinstance(acting, Terms) else set()
+    acting = [acting_terms(one) for one in (system._potential, system._noise)]
+    boxes: set[Box] = set().union(*(terms.boxes for terms in acting if terms is not None))
     return boxes.pop() if len(boxes) == 1 else None
+
+
+def site_table(system: System) -> SiteTable | None:
+    """The sites between which the potential acts, if it has some; those of the first such term."""
+    terms = acting_terms(system._potential)
+    tables = [part.sites for part in (() if terms is None else terms.parts) if isinstance(part, PairTerm) and part.sites is not None]
+    return tables[0] if tables else None
+
+
+def acting_terms(function: UserFunction | None) -> Terms | None:
+    """The terms that a function of a system was made from; None if it is a plain function."""
+    acting: Any = None if function is None else function.function
+    while hasattr(acting, "inner"):
+        acting = acting.inner.function
+    return acting if isinstance(acting, Terms) else None
+
+
+def term_energies(system: System, state: State, t: Any) -> Any:
+    """The potential energy term by term, in one array; one number where it is a plain function."""
+    terms, system = acting_terms(system._potential), system.in_box_of(state)
+    if not isinstance(terms, Potential):
+        return jnp.reshape(system.potential(state.q, t), (1,))
+    x, R = state.q if isinstance(state.q, tuple) else (state.q, None)
+    return jnp.stack([term(x, R, t, system.parameters) for term in terms.single()])
+
+
+def term_names(system: System) -> list[str]:
+    """The names of the terms of the potential energy, in the order of `term_energies`."""
+    terms = acting_terms(system._potential)
+    return [part.name for part in terms.parts] if isinstance(terms, Potential) else ["potential"]
 
 
 def _equal(a: Any, b: Any, scale: float | None = None) -> bool:

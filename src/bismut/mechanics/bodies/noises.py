@@ -19,10 +19,10 @@ import jax.numpy as jnp
 from bismut.errors import ShapeError
 from bismut.mechanics.bodies.arrays import numbers, per_body
 from bismut.mechanics.bodies.box import cutoff_of
-from bismut.mechanics.bodies.pair_energy import seen_with
+from bismut.mechanics.bodies.pair_energies import orientation_and_data
 from bismut.mechanics.bodies.pairs import PairTerm, Placed
 from bismut.mechanics.bodies.terms import BodyTerm, Noise
-from bismut.mechanics.function import user_function
+from bismut.mechanics.function import required_function
 
 
 def translation_noise(strength: Any) -> Noise:
@@ -31,7 +31,7 @@ def translation_noise(strength: Any) -> Noise:
     strength  s, in force · √time: one number, (3,) for the axes of space, or (K, 1) or (K, 3) for bodies that differ
     """
     strength = numbers("strength", strength)
-    return Noise.of(BodyTerm(lambda body: body.data * body.x, lambda x: per_body("strength", strength, x, (3,))), "translation noise")
+    return Noise.of(BodyTerm(lambda body: body.data * body.x, lambda x: per_body("strength", strength, x, (3,)), "translation noise"))
 
 
 def orientation_noise(strength: Any) -> Noise:
@@ -43,7 +43,7 @@ def orientation_noise(strength: Any) -> Noise:
     strength  s, in torque · √time: one number, (3,) for the axes of the body, or (K, 1) or (K, 3) for bodies that differ
     """
     strength = numbers("strength", strength)
-    return Noise.of(BodyTerm(lambda body: body.data * body.R, lambda x: per_body("strength", strength, x, (3,))), "orientation noise")
+    return Noise.of(BodyTerm(lambda body: body.data * body.R, lambda x: per_body("strength", strength, x, (3,)), "orientation noise"))
 
 
 def pair_noise(amplitude: Callable, data: Any = None, *, cutoff: Any = None, box: Any = None) -> Noise:
@@ -55,16 +55,15 @@ def pair_noise(amplitude: Callable, data: Any = None, *, cutoff: Any = None, box
         pair_noise(lambda a, b: 0.3 * jnp.exp(-b.x @ b.x))                    kicks along the line of centres
         pair_noise(lambda a, b: 0.1 * b.R[2, 2] / (1 + b.x @ b.x))            and torques that turn the third axes of the two
     """
-    w = user_function("The pair noise", amplitude, ("a", "b"))
-    assert w is not None
+    w = required_function("The pair noise", amplitude, ("a", "b"))
 
     def value(pair, t, parameters):
         (A, mine), (B, other), x = pair.a, pair.b, pair.x
         if A is None:
             raise ShapeError("Pair noise sees a pair in the axes of its first body, but there are only positions. Use rigid_bodies.")
-        here, seen = Placed(jnp.zeros_like(x), jnp.eye(3, dtype=x.dtype), mine), Placed(A.T @ pair.r, A.T @ B, other)
-        return w(here, seen, t=t, parameters=parameters)
+        first, second = Placed(jnp.zeros_like(x), jnp.eye(3, dtype=x.dtype), mine), Placed(A.T @ pair.r, A.T @ B, other)
+        return w(first, second, t=t, parameters=parameters)
 
-    words = f"pair noise {getattr(amplitude, '__name__', 'w')}".replace("<lambda>", "w")
-    made = Noise.of(PairTerm(value, seen_with(data), words, cutoff=cutoff_of(cutoff)), words)
-    return made if box is None else made.inside(box)
+    name = f"pair noise {getattr(amplitude, '__name__', 'w')}".replace("<lambda>", "w")
+    noise = Noise.of(PairTerm(value, orientation_and_data(data), name, cutoff=cutoff_of(cutoff), wants=w.wants))
+    return noise if box is None else noise.inside(box)

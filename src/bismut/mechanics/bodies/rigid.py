@@ -15,19 +15,18 @@ import jax
 import numpy as np
 
 from bismut.errors import DomainError, ShapeError
-from bismut.host import evaluate
-from bismut.mechanics import refusals
+from bismut.mechanics import validation
 from bismut.mechanics.bodies import forces as own
-from bismut.mechanics.bodies.box import Box, box_of
-from bismut.mechanics.bodies.pairs import PairTerm
-from bismut.mechanics.bodies.terms import Terms
-from bismut.mechanics.function import UserFunction, user_function
+from bismut.mechanics.bodies.terms import in_box
+from bismut.mechanics.function import Adapter, UserFunction, required_function
 from bismut.mechanics.mechanical import mechanical
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system import System
 from bismut.precision import cast, cast_parameters, real_type
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import SO3, Euclidean
 
+_PROBE_TIME = 0.0  # at which forces are checked against the potential
 _SINGULAR = 1e-12  # smallest over largest moment: below it a moment is the round-off of a zero
 
 
@@ -64,19 +63,25 @@ def rigid_bodies(
     contact       not available, and refused with advice
     symmetries, parameters, precision   as for System
     """
-    refusals.check_contact(contact)
-    refusals.check_constraint(constraint)
+    validation.check_contact(contact)
+    validation.check_constraint(constraint)
     mass, inertia = _inertia(mass, inertia)
-    potential, noise = (_in_box(name, given, box_of(box, 3)) for name, given in (("potential", potential), ("noise", noise)))
+    potential, noise = (in_box(name, given, box, 3) for name, given in (("potential", potential), ("noise", noise)))
     count, dtype = len(mass), real_type(precision)
     space = (Euclidean(3) * SO3()) ** count
     if forces is not None:
         if potential is None:
             raise ShapeError("forces need a potential too, for the energy: give potential=U(x, R) as well.")
-        given = cast_parameters(parameters, dtype)
         potential, plain = own.with_forces(potential, forces, torque_frame), potential
         if check_forces:
-            own.check_forces(plain, forces, cast(evaluate(lambda: space.random(jax.random.key(0))), dtype), torque_frame, parameters=given)
+            own.check_forces(
+                plain,
+                forces,
+                cast(evaluate(lambda: space.random(jax.random.key(0))), dtype),
+                torque_frame,
+                _PROBE_TIME,
+                cast_parameters(parameters, dtype),
+            )
     return mechanical(
         space,
         mass=(mass[:, None], inertia),
@@ -84,50 +89,24 @@ def rigid_bodies(
         noise=_of_bodies("noise", noise),
         force=force,
         random_force=random_force,
-        constraint=_of_points(constraint),
+        constraint=_of_bodies("constraint", constraint),
         symmetries=symmetries,
         parameters=parameters,
         precision=precision,
     )
 
 
-def _in_box(name: str, given: Callable | None, box: Box | None) -> Callable | None:
-    """What acts, in a box if there is one."""
-    if box is None or given is None:
-        return given
-    if not isinstance(given, Terms):
-        raise DomainError(f"box= acts on pair terms, but {name} is one function of all bodies. Use pair_potential(...), or box.nearest(r) inside it.")
-    return given.inside(box) if any(isinstance(part, PairTerm) for part in given.parts) else given
-
-
 @dataclass(frozen=True)
-class _OfBodies:
+class _OfBodies(Adapter):
     inner: UserFunction
 
-    def __call__(self, q, t, parameters):
+    def __call__(self, q, t=None, parameters=None):
         return self.inner(*q, t=t, parameters=parameters)
-
-
-@dataclass(frozen=True)
-class _OfPoints:
-    inner: UserFunction
-
-    def __call__(self, q, parameters):
-        return self.inner(*q, t=0.0, parameters=parameters)
 
 
 def _of_bodies(name: str, function: Callable | None) -> Callable | None:
     """A function of (x, R) as a function of q = (x, R)."""
-    inner = user_function(name, function, ("x", "R"))
-    return None if inner is None else _OfBodies(inner)
-
-
-def _of_points(function: Callable | None) -> Callable | None:
-    """A constraint of (x, R) as one of q = (x, R); time is offered to one that moves, and to no other."""
-    inner = user_function("constraint", function, ("x", "R"))
-    if inner is None:
-        return None
-    return _OfBodies(inner) if "t" in inner.wants else _OfPoints(inner)
+    return None if function is None else _OfBodies(required_function(name, function, ("x", "R")))
 
 
 def _inertia(mass: Any, inertia: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import DomainError, ShapeError
-from bismut.showing import brief
+from bismut.formatting import brief
 
 
 class Body(NamedTuple):

@@ -1,6 +1,5 @@
 """Friction and the noise that balances it: the laws, and how they are given."""
 
-from bismut.mechanics.friction.choosing import friction_of, own
-from bismut.mechanics.friction.laws import Factors, Friction, Modes, Nothing, Uniform, relaxation
-
-__all__ = ["Factors", "Friction", "Modes", "Nothing", "Uniform", "friction_of", "own", "relaxation"]
+from bismut.mechanics.friction.attenuation import cayley, free_diffusion, relaxation
+from bismut.mechanics.friction.factory import friction_of, own_noise_friction
+from bismut.mechanics.friction.laws import FactoredFriction, Friction, ModalFriction, NoFriction, UniformFriction

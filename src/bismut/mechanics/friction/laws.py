@@ -4,9 +4,9 @@
 
 a = ∂L/∂v at rest. The flow is exact, whatever h. Three ways to write the same law, by what is known of Γ and M:
 
-    Modes     both constant:     M = X Xᵀ, Γ = X Λ Xᵀ;       X⁻¹p relaxes component by component
-    Uniform   Γ = rate · M(q):   E = e^{−rate h}
-    Factors   Γ = A(q) A(q)ᵀ:    K = AᵀM⁻¹A is r × r,   p ← p − h A φ(hK) Aᵀv + √(2kT h) A φ(2hK)^{1/2} z,    φ(x) = (1 − e^{−x})/x
+    ModalFriction      both constant:     M = X Xᵀ, Γ = X Λ Xᵀ;       X⁻¹p relaxes component by component
+    UniformFriction    Γ = rate · M(q):   E = e^{−rate h}
+    FactoredFriction   Γ = A(q) A(q)ᵀ:    K = AᵀM⁻¹A is r × r,   p ← p − h A φ(hK) Aᵀv + √(2kT h) A φ(2hK)^{1/2} z,    φ(x) = (1 − e^{−x})/x
 
 The last two respect constraints: uniform friction commutes with the projection of momenta, and A is replaced by its projection.
 """
@@ -23,11 +23,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from bismut.mechanics import constraint, newton, small
+from bismut.body_loops import each
+from bismut.mechanics import constraint, newton, small_linalg
+from bismut.mechanics.friction.attenuation import Loss, decay_and_variance, matrix_functions
 from bismut.mechanics.start import mass_root
 from bismut.mechanics.system import System
-from bismut.repetition import each
+from bismut.programs.evaluation import evaluate
 from bismut.spaces import Point, Power, Space, Velocity
+from bismut.tracing import traced
 
 Vector = Float[Array, " n"]
 
@@ -42,12 +45,12 @@ class Friction(eqx.Module):
 
     @property
     @abstractmethod
-    def words(self) -> str:
+    def description(self) -> str:
         """What kind of friction it is."""
 
     @abstractmethod
-    def relax(self, system: System, q: Point, p: Velocity, h, t, kT, z: Float[Array, " r"]) -> Velocity:
-        """The momentum after a time h in contact with the bath."""
+    def relax(self, system: System, q: Point, p: Velocity, h, t, kT, z: Float[Array, " r"], loss: Loss | None = None) -> Velocity:
+        """The momentum after a time h in contact with the bath, exactly, or as φ says (`attenuation`)."""
 
     @abstractmethod
     def drag(self, system: System, q: Point, v: Vector, t, kT) -> Vector:
@@ -62,8 +65,22 @@ class Friction(eqx.Module):
         """The largest rate of Γ M⁻¹, where it is the same everywhere."""
         return None
 
+    @property
+    def uniform(self) -> bool:
+        """Whether evidently Γ = rate · M."""
+        return False
 
-class Nothing(Friction):
+    def rate_of_all(self) -> Float[Array, ""]:
+        """That rate, where it is one."""
+        raise NotImplementedError
+
+    def volume(self, system: System, h, loss: Loss) -> Float[Array, ""] | None:
+        """The factor by which a contact changes phase volume, Π c(hλ), where it is the same everywhere."""
+        del system, h, loss
+        return None
+
+
+class NoFriction(Friction):
     """No bath at all."""
 
     @property
@@ -71,10 +88,10 @@ class Nothing(Friction):
         return 0
 
     @property
-    def words(self):
+    def description(self):
         return "no friction"
 
-    def relax(self, system, q, p, h, t, kT, z):
+    def relax(self, system, q, p, h, t, kT, z, loss=None):
         return p
 
     def drag(self, system, q, v, t, kT):
@@ -83,8 +100,18 @@ class Nothing(Friction):
     def contraction(self, system):
         return jnp.zeros((), system.dtype)
 
+    @property
+    def uniform(self):
+        return True
 
-class Uniform(Friction):
+    def rate_of_all(self):
+        return jnp.zeros(())
+
+    def volume(self, system, h, loss):
+        return jnp.ones((), system.dtype)
+
+
+class UniformFriction(Friction):
     """Γ = rate · M(q)."""
 
     rate: Float[Array, ""]
@@ -95,17 +122,18 @@ class Uniform(Friction):
         return self.dim
 
     @property
-    def words(self):
+    def description(self):
         return "Γ = rate · M(q)"
 
-    def relax(self, system, q, p, h, t, kT, z):
-        space, a = system.space, rest(system, q, t)
+    def relax(self, system, q, p, h, t, kT, z, loss=None):
+        space, a = system.space, momentum_at_rest(system, q, t)
         spread = space.flatten(mass_root(system, q, space.unflatten(z), t))
-        flat = a + jnp.exp(-self.rate * h) * (space.flatten(p) - a) + jnp.sqrt(-kT * jnp.expm1(-2 * self.rate * h)) * spread
-        return system.space.unflatten(along(system, q, flat, t))
+        decay, variance = decay_and_variance(loss, self.rate * h)
+        flat = a + decay * (space.flatten(p) - a) + jnp.sqrt(kT * variance) * spread
+        return system.space.unflatten(project_momentum(system, q, flat, t))
 
     def drag(self, system, q, v, t, kT):
-        return self.rate * (system.space.flatten(system.momentum(q, system.space.unflatten(v), t)) - rest(system, q, t))
+        return self.rate * (system.space.flatten(system.momentum(q, system.space.unflatten(v), t)) - momentum_at_rest(system, q, t))
 
     def contraction(self, system):
         return self.rate * system.freedom
@@ -113,9 +141,19 @@ class Uniform(Friction):
     def fastest(self):
         return self.rate
 
+    @property
+    def uniform(self):
+        return True
+
+    def rate_of_all(self):
+        return self.rate
+
+    def volume(self, system, h, loss):
+        return decay_and_variance(loss, h * self.rate)[0] ** system.freedom
+
 
 class Relaxation(NamedTuple):
-    """p ← X E X⁻¹ p + X S z for one array of p, what is constant in it: E = e^{−hΛ}, S = √(kT(1 − E²)).
+    """p ← X E X⁻¹ p + X S z for one array of p, what is constant in it: E = c(hΛ), e^{−hΛ} if exact, S = √(kT(1 − E²)).
 
     A diagonal X drops out of the first term and is part of S in the second; it and X⁻¹ are None then.
     """
@@ -126,15 +164,16 @@ class Relaxation(NamedTuple):
     inverse: Float[Array, ...] | None
 
     @classmethod
-    def of(cls, rates, X, inverse, h, kT) -> Relaxation:
-        decay, spread = jnp.exp(-h * rates), jnp.sqrt(-kT * jnp.expm1(-2 * h * rates))
+    def of(cls, rates, X, inverse, h, kT, loss: Loss | None) -> Relaxation:
+        decay, variance = decay_and_variance(loss, h * rates)
+        spread = jnp.sqrt(kT * variance)
         return cls(decay, X * spread, None, None) if X.ndim == rates.ndim else cls(decay, spread, X, inverse)
 
     def shaped(self, shape: tuple[int, ...]) -> Relaxation:
         """For an array of p of another shape with as many numbers."""
         square = (*shape, shape[-1]) if shape else shape
-        whole = lambda part, shape: None if part is None else part.reshape(shape)
-        return Relaxation(self.decay.reshape(shape), self.spread.reshape(shape), whole(self.X, square), whole(self.inverse, square))
+        reshaped = lambda part: None if part is None else part.reshape(square)
+        return Relaxation(self.decay.reshape(shape), self.spread.reshape(shape), reshaped(self.X), reshaped(self.inverse))
 
     def __call__(self, p, z):
         if self.X is None or self.inverse is None:
@@ -142,7 +181,7 @@ class Relaxation(NamedTuple):
         return _times(self.X, self.decay * _times(self.inverse, p) + self.spread * z)
 
 
-class Modes(Friction):
+class ModalFriction(Friction):
     """Constant Γ and M. One entry per run of equal blocks: rates Λ (count, size), and X, X⁻¹ (count, size, size) or their diagonals (count, size)."""
 
     rates: list[Float[Array, ...]]
@@ -155,31 +194,31 @@ class Modes(Friction):
         return len(self.driven)
 
     @property
-    def words(self):
+    def description(self):
         return "constant Γ and M, relaxed mode by mode"
 
-    def relax(self, system, q, p, h, t, kT, z):
+    def relax(self, system, q, p, h, t, kT, z, loss=None):
         space, n = system.space, system.space.dim
         z = z if self.rank == n else jnp.zeros(n, z.dtype).at[np.array(self.driven, int)].set(z)
-        if system.inert and len(self.rates) == len(jax.tree.leaves(p)):  # at rest there is no momentum
-            return self._by_bodies(space, p, h, kT, space.unflatten(z))
-        a = rest(system, q, t)
+        if system.constant_mass and len(self.rates) == len(jax.tree.leaves(p)):  # at rest there is no momentum
+            return self._by_bodies(space, p, h, kT, space.unflatten(z), loss)
+        a = momentum_at_rest(system, q, t)
         flat, parts, start = space.flatten(p) - a, [], 0
         for rates, X, inverse in zip(self.rates, self.X, self.inverse, strict=True):
             here = slice(start, start + rates.size)
-            part = Relaxation.of(rates, X, inverse, h, kT)(flat[here].reshape(rates.shape), z[here].reshape(rates.shape))
+            part = Relaxation.of(rates, X, inverse, h, kT, loss)(flat[here].reshape(rates.shape), z[here].reshape(rates.shape))
             parts.append(jnp.ravel(part))
             start += rates.size
         return space.unflatten(a + jnp.concatenate(parts))
 
-    def _by_bodies(self, space: Space, p: Velocity, h, kT, z: Velocity) -> Velocity:
+    def _by_bodies(self, space: Space, p: Velocity, h, kT, z: Velocity, loss: Loss | None) -> Velocity:
         """Array by array, in one loop over bodies where there are some."""
         leaves, structure = jax.tree.flatten(p)
         modes = zip(self.rates, self.X, self.inverse, leaves, strict=True)
-        laws = [Relaxation.of(rates, X, inverse, h, kT).shaped(leaf.shape) for rates, X, inverse, leaf in modes]
+        laws = [Relaxation.of(rates, X, inverse, h, kT, loss).shaped(leaf.shape) for rates, X, inverse, leaf in modes]
         relax = lambda laws, p, z: [law(w, noise) for law, w, noise in zip(laws, p, z, strict=True)]
-        given = laws, leaves, jax.tree.leaves(z)
-        return structure.unflatten(each(relax, *given) if isinstance(space, Power) else relax(*given))
+        arguments = laws, leaves, jax.tree.leaves(z)
+        return structure.unflatten(each(relax, *arguments) if isinstance(space, Power) else relax(*arguments))
 
     def drag(self, system, q, v, t, kT):
         parts, start = [], 0
@@ -193,10 +232,23 @@ class Modes(Friction):
         return jnp.sum(jnp.stack([jnp.sum(rates) for rates in self.rates]))
 
     def fastest(self):
-        return jnp.max(jnp.stack([jnp.max(rates) for rates in self.rates]))
+        return evaluate(lambda *every: jnp.max(jnp.stack([jnp.max(rates) for rates in every])), *self.rates)
+
+    @property
+    def uniform(self):
+        if traced(self.rates):
+            return len(self.rates) == self.rates[0].size == 1
+        flat = np.concatenate([np.ravel(rates) for rates in self.rates])
+        return bool(np.ptp(flat) <= 1e-12 * flat.max())
+
+    def rate_of_all(self):
+        return self.rates[0].ravel()[0]
+
+    def volume(self, system, h, loss):
+        return jnp.prod(jnp.stack([jnp.prod(decay_and_variance(loss, h * rates)[0]) for rates in self.rates]))
 
 
-class Factors(Friction):
+class FactoredFriction(Friction):
     """Γ = A(q) A(q)ᵀ with few columns."""
 
     source: Callable = eqx.field(static=True)  # (system, q, t, kT, constant) ↦ A (n, r)
@@ -209,24 +261,24 @@ class Factors(Friction):
         return self.columns
 
     @property
-    def words(self):
+    def description(self):
         return self.formula
 
     def factors(self, system: System, q: Point, t, kT) -> Float[Array, "n r"]:
         A = self.source(system, q, t, kT, self.constant)
         if not system.constraints:
             return A
-        a = rest(system, q, t)
-        return jax.vmap(lambda column: along(system, q, a + column, t) - a, in_axes=1, out_axes=1)(A)
+        a = momentum_at_rest(system, q, t)
+        return jax.vmap(lambda column: project_momentum(system, q, a + column, t) - a, in_axes=1, out_axes=1)(A)
 
-    def relax(self, system, q, p, h, t, kT, z):
+    def relax(self, system, q, p, h, t, kT, z, loss=None):
         A = self.factors(system, q, t, kT)
         masses = system.mass_cells(q, t)
         inverse = newton.factor_blocks(masses, system.cells)
         K = h * (A.T @ jax.vmap(inverse, in_axes=1, out_axes=1)(A))
         space, flat = system.space, system.space.flatten(p)
-        v = inverse(flat - rest(system, q, t))
-        relaxed, spread = small.functions((relaxation, _spread), K)
+        v = inverse(flat - momentum_at_rest(system, q, t))
+        relaxed, spread = small_linalg.functions(matrix_functions(loss), K)
         return space.unflatten(flat + A @ (jnp.sqrt(2 * kT * h) * (spread @ z) - h * (relaxed @ (A.T @ v))))
 
     def drag(self, system, q, v, t, kT):
@@ -234,7 +286,7 @@ class Factors(Friction):
         return A @ (A.T @ v)
 
 
-class Slopes(Factors):
+class OwnNoiseFriction(FactoredFriction):
     """Γ = (1/2kT) Σ dγ_i ⊗ dγ_i, of the system's own stochastic potentials: many columns, each of few bodies."""
 
     def drag(self, system, q, v, t, kT):
@@ -246,28 +298,17 @@ class Slopes(Factors):
         return space.flatten(jax.vjp(gamma, zero)[1](rates)[0]) / (2 * kT)
 
 
-def relaxation(x):
-    """φ(x) = (1 − e^{−x})/x."""
-    near = x < 1e-3
-    far = jnp.where(near, 1.0, x)
-    return jnp.where(near, 1 - x / 2 * (1 - x / 3 * (1 - x / 4 * (1 - x / 5 * (1 - x / 6)))), -jnp.expm1(-far) / far)
-
-
-def _spread(x):
-    return jnp.sqrt(relaxation(2 * x))
-
-
 def _times(X, w):
     return X * w if X.ndim == w.ndim else jnp.einsum("...ij,...j->...i", X, w)
 
 
-def rest(system: System, q: Point, t) -> Vector:
+def momentum_at_rest(system: System, q: Point, t) -> Vector:
     """a = ∂L/∂v at v = 0."""
     return system.space.flatten(system.momentum(q, system.space.zero(system.dtype), t))
 
 
-def along(system: System, q: Point, p: Vector, t) -> Vector:
-    """The momentum without its part against the constraints."""
+def project_momentum(system: System, q: Point, p: Vector, t) -> Vector:
+    """The momentum projected onto the tangent space of the constraints."""
     if not system.constraints:
         return p
     return system.space.flatten(constraint.project(system, q, system.space.unflatten(p), t)[0])

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from bismut.sharing.format import Format, Sheets
-from bismut.sharing.tables import written
+from bismut.sharing.formats import Format, TableSource
+from bismut.sharing.tables import write_tables
 
 
-def write(sheets: Sheets, place: Path) -> list[Path]:
-    return written(sheets, place, ".csv", lambda table, file: table.to_csv(file, index=False))
+def write(source: TableSource, place: Path) -> list[Path]:
+    return write_tables(source, place, ".csv", lambda table, file: table.to_csv(file, index=False))
 
 
 FORMAT = Format("csv", (".csv",), "tables as text, one for each observer: spreadsheets, pandas, R", False, write, folder=True)

@@ -14,15 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bismut.errors import BismutError
 from bismut.mechanics import Box
-from bismut.sharing import quaternions
-from bismut.sharing.format import Format
-from bismut.sharing.frames import Frames
+from bismut.sharing.formats import Format
+from bismut.sharing.frames import Frames, matrices_of
 
 _SCALAR_LAST = [1, 2, 3, 0]  # of (w, x, y, z)
 # A key begins where a word does: elsewhere nothing is tried, so that the time is that of reading the line once.
@@ -31,39 +30,35 @@ _WIDTHS = {"pos": 3, "masses": 1, "mass": 1, "momenta": 3, "velo": 3, "velocitie
 _WIDTHS |= {"orientation": 4, "inertia": 3, "angular_momentum": 3, "species": 1, "kind": 1}
 
 
-class Column(NamedTuple):
-    name: str
-    values: Any  # (T, K, n), or (K, n) where it does not change
-
-
 def write(frames: Frames, file: Path) -> list[Path]:
-    columns = [column for column in _columns(frames) if column.values is not None]
+    columns = [(name, values) for name, values in _columns(frames) if values is not None]
     elements = frames.elements
-    words = [[name] if elements else ["X", name] for name in frames.species]
+    labels = [[name] if elements else ["X", name] for name in frames.species]
     kinds = "species:S:1" if elements else "species:S:1:kind:S:1"
     if frames.molecule is not None:
-        words = [[*name, str(k)] for name, k in zip(words, frames.molecule, strict=True)]
+        labels = [[*name, str(k)] for name, k in zip(labels, frames.molecule, strict=True)]
         kinds += ":molecule:I:1"
     properties = ":".join([kinds, *(f"{name}:R:{values.shape[-1]}" for name, values in columns)])
     with file.open("w", encoding="utf-8") as out:
         for t, (time, step) in enumerate(zip(frames.times, frames.steps, strict=True)):
-            head = [*_cell(frames), f"Properties={properties}", f"Time={float(time)!r}", f"Step={int(step)}", f'made_by="{_quoted(frames.words)}"']
+            head = [*_cell(frames), f"Properties={properties}", f"Time={float(time)!r}", f"Step={int(step)}", f'made_by="{_quoted(frames.summary)}"']
             rows = np.concatenate([values[t] if values.ndim == 3 else values for _, values in columns], 1)
-            lines = [" ".join([*name, *map(repr, row)]) for name, row in zip(words, rows.tolist(), strict=True)]
-            out.write("\n".join([str(len(words)), " ".join(head), *lines]) + "\n")
+            lines = [" ".join([*name, *map(repr, row)]) for name, row in zip(labels, rows.tolist(), strict=True)]
+            out.write("\n".join([str(len(labels)), " ".join(head), *lines]) + "\n")
     return [file]
 
 
-def _columns(frames: Frames) -> list[Column]:
+def _columns(frames: Frames) -> list[tuple[str, Any]]:
+    """Names and values, (T, K, n), or (K, n) where they do not change."""
     mass = None if frames.mass is None else frames.mass[:, None]
     return [
-        Column("pos", frames.x),
-        Column("masses", mass),
-        Column("momenta", None if frames.v is None or mass is None else frames.v * mass),
-        Column("velo", frames.v),
-        Column("orientation", None if frames.q is None else frames.q[..., _SCALAR_LAST]),
-        Column("inertia", frames.moments),
-        Column("angular_momentum", frames.turning),
+        ("pos", frames.x),
+        ("masses", mass),
+        ("momenta", None if frames.v is None or mass is None else frames.v * mass),
+        ("velo", frames.v),
+        ("orientation", None if frames.q is None else frames.q[..., _SCALAR_LAST]),
+        ("inertia", frames.moments),
+        ("angular_momentum", frames.turning),
     ]
 
 
@@ -75,35 +70,35 @@ def _cell(frames: Frames) -> list[str]:
     return [f'Lattice="{lattice}"', f'Origin="{origin}"', flags]
 
 
-def _quoted(words: str) -> str:
-    return words.replace('"', "'").replace("\\", "/").replace("\n", " ")
+def _quoted(text: str) -> str:
+    return text.replace('"', "'").replace("\\", "/").replace("\n", " ")
 
 
 def read(file: Path, frame: int) -> Frames:
-    """One frame, of whoever wrote it: pos, and what there is of momenta, masses, velocities and orientations."""
+    """One frame, of any program: pos, and what there is of momenta, masses, velocities and orientations."""
     head, rows = _chosen(file, frame)
     entries = {key: quoted or bare for key, quoted, bare in _ENTRY.findall(head)}
-    found = _arrays(file, entries.get("Properties", "species:S:1:pos:R:3"), rows)
-    if "pos" not in found:
+    columns = _arrays(file, entries.get("Properties", "species:S:1:pos:R:3"), rows)
+    if "pos" not in columns:
         raise BismutError(f"{file} has no column pos. Its Properties are {entries.get('Properties')}.")
-    one = lambda *names: next((found[name] for name in names if name in found), None)
+    one = lambda *names: next((columns[name] for name in names if name in columns), None)
     mass, q, moments, turning = one("masses", "mass"), one("orientation"), one("inertia"), one("angular_momentum")
     momenta, v = one("momenta"), one("velo", "velocities", "vel", "velocity")
     if v is None and momenta is not None and mass is not None:
         v = momenta / mass
     q = None if q is None else q[:, np.argsort(_SCALAR_LAST)]
-    spin = None if q is None or turning is None else np.einsum("kji,kj->ki", quaternions.matrices(q), turning)
+    spin = None if q is None or turning is None else np.einsum("kji,kj->ki", matrices_of(q), turning)
     first = lambda array: None if array is None else array[None]
     return Frames(
         times=np.array([_number(entries, "Time", "time")]),
         steps=np.array([0 if np.isnan(step := _number(entries, "Step", "step")) else int(step)]),
-        x=found["pos"][None],
+        x=columns["pos"][None],
         v=first(v),
         q=first(q),
         L=first(spin),
         mass=None if mass is None else mass[:, 0],
         moments=moments,
-        species=tuple(map(str, (found["kind"] if "kind" in found else found.get("species", np.full((len(rows), 1), "X")))[:, 0])),
+        species=tuple(map(str, (columns["kind"] if "kind" in columns else columns.get("species", np.full((len(rows), 1), "X")))[:, 0])),
         box=_box(file, entries),
     )
 
@@ -147,24 +142,24 @@ def _frames(file: Path, lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 def _arrays(file: Path, properties: str, rows: list[list[str]]) -> dict[str, np.ndarray]:
     """The columns by name, each (K, n)."""
     parts = properties.split(":")
-    found, at = {}, 0
+    columns, at = {}, 0
     try:
         for name, kind, width in zip(parts[::3], parts[1::3], map(int, parts[2::3]), strict=True):
             part = [row[at : at + width] for row in rows]
-            found[name], at = np.array(part, float if kind in "RI" else str).reshape(len(rows), width), at + width
+            columns[name], at = np.array(part, float if kind in "RI" else str).reshape(len(rows), width), at + width
     except ValueError:
         raise BismutError(f"{file} does not match its own header: Properties={properties[:200]}.") from None
-    if uneven := [name for name, array in found.items() if array.shape[1] != _WIDTHS.get(name, array.shape[1])]:
-        raise BismutError(f"{file}: expected {_WIDTHS[uneven[0]]} columns of {uneven[0]}, got {found[uneven[0]].shape[1]}.")
-    return found
+    if uneven := [name for name, array in columns.items() if array.shape[1] != _WIDTHS.get(name, array.shape[1])]:
+        raise BismutError(f"{file}: expected {_WIDTHS[uneven[0]]} columns of {uneven[0]}, got {columns[uneven[0]].shape[1]}.")
+    return columns
 
 
 def _box(file: Path, entries: dict[str, str]) -> Box | None:
     if "Lattice" not in entries:
         return None
-    words, flags = entries["Lattice"].split(), np.array([word in ("T", "True", "1") for word in entries.get("pbc", "T T T").split()])
+    numbers, flags = entries["Lattice"].split(), np.array([word in ("T", "True", "1") for word in entries.get("pbc", "T T T").split()])
     try:
-        lattice = np.array(words, float).reshape(3, 3)
+        lattice = np.array(numbers, float).reshape(3, 3)
     except ValueError:
         raise BismutError(f"{file}: expected nine numbers in Lattice, got {entries['Lattice'][:100]!r}.") from None
     if flags.shape != (3,):

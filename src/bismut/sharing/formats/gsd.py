@@ -15,15 +15,14 @@ import numpy as np
 
 from bismut.errors import BismutError
 from bismut.mechanics import Box
-from bismut.sharing import quaternions
-from bismut.sharing.format import Format, needed
+from bismut.sharing.formats import Format, require
 from bismut.sharing.frames import Frames
 
 _POSITION = 12  # bytes
 
 
 def write(frames: Frames, file: Path) -> list[Path]:
-    hoomd = needed("gsd.hoomd", "GSD")
+    hoomd = require("gsd.hoomd", "GSD")
     sides, types = frames.sides, frames.types
     with hoomd.open(name=str(file), mode="w") as out:
         for t in range(len(frames.times)):
@@ -44,13 +43,17 @@ def write(frames: Frames, file: Path) -> list[Path]:
                 particles.orientation = frames.q[t]
                 if frames.L is not None:
                     spin = np.concatenate([np.zeros((len(types), 1)), frames.L[t]], 1)
-                    particles.angmom = 2 * quaternions.product(frames.q[t], spin)
+                    particles.angmom = 2 * _product(frames.q[t], spin)
+            if frames.bonds is not None and len(frames.bonds):
+                bonds = frame.bonds
+                bonds.N, bonds.types, bonds.group = len(frames.bonds), ["bond"], frames.bonds.astype(np.uint32)
+                bonds.typeid = np.zeros(len(frames.bonds), np.uint32)
             out.append(frame)
     return [file]
 
 
 def read(file: Path, frame: int) -> Frames:
-    hoomd = needed("gsd.hoomd", "GSD")
+    hoomd = require("gsd.hoomd", "GSD")
     try:
         opened = hoomd.open(name=str(file), mode="r")
     except (OSError, RuntimeError) as problem:
@@ -59,19 +62,19 @@ def read(file: Path, frame: int) -> Frames:
         if not -len(opened) <= frame < len(opened):
             raise BismutError(f"{file} has {len(opened)} frames, so there is no frame {frame}.")
         _check_count(file, opened, frame % len(opened))
-        found = opened[frame]
-    particles, box = found.particles, np.asarray(found.configuration.box, float)
+        snapshot = opened[frame]
+    particles, box = snapshot.particles, np.asarray(snapshot.configuration.box, float)
     if particles.N == 0:
         raise BismutError(f"Frame {frame} of {file} holds no particles.")
     if np.abs(box[3:]).max() > 0:
         raise BismutError(f"{file} has a tilted box, {box.tolist()}; only rectangular boxes can be read.")
     as_floats = lambda array: np.asarray(array, float)
     q = as_floats(particles.orientation)
-    spin = 0.5 * quaternions.product(quaternions.conjugate(q), as_floats(particles.angmom))[:, 1:]
+    spin = 0.5 * _product(q * np.array([1.0, -1.0, -1.0, -1.0]), as_floats(particles.angmom))[:, 1:]
     moments = as_floats(particles.moment_inertia)
     return Frames(
-        times=np.asarray(found.log.get("time", [np.nan]), float),
-        steps=np.array([int(found.configuration.step)]),
+        times=np.asarray(snapshot.log.get("time", [np.nan]), float),
+        steps=np.array([int(snapshot.configuration.step)]),
         x=(as_floats(particles.position) + as_floats(particles.image) * box[:3])[None],
         v=as_floats(particles.velocity)[None],
         q=q[None],
@@ -80,8 +83,14 @@ def read(file: Path, frame: int) -> Frames:
         moments=moments if moments.any() else None,
         species=tuple(particles.types[i] for i in particles.typeid),
         box=Box(np.where(box[:3] > 0, box[:3], np.inf)),
-        plane=int(found.configuration.dimensions),
+        plane=int(snapshot.configuration.dimensions),
     )
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a ⊗ b = (a₀b₀ − a·b,  a₀b + b₀a + a × b), along the last axis."""
+    w = a[..., :1] * b[..., :1] - np.sum(a[..., 1:] * b[..., 1:], -1, keepdims=True)
+    return np.concatenate([w, a[..., :1] * b[..., 1:] + b[..., :1] * a[..., 1:] + np.cross(a[..., 1:], b[..., 1:])], -1)
 
 
 def _check_count(file: Path, opened: Any, frame: int) -> None:

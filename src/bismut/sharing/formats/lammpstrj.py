@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bismut.sharing.format import Format
+from bismut.sharing.formats import Format
 from bismut.sharing.frames import Frames
 
 
@@ -24,14 +24,14 @@ def write(frames: Frames, file: Path) -> list[Path]:
     labels |= {"mol": frames.molecule + 1} if frames.molecule is not None else {}
     labels |= {"element": frames.species} if frames.elements else {}
     names = " ".join([*labels, *(name for part, _ in columns for name in part)])
-    words = [" ".join(map(str, row)) for row in zip(*labels.values(), strict=True)]
+    prefixes = [" ".join(map(str, row)) for row in zip(*labels.values(), strict=True)]
     bounds = [f"{-side / 2!r} {side / 2!r}" for side in frames.sides.tolist()]
     flags = " ".join("pp" if one else "ff" for one in frames.periodic)
     with file.open("w", encoding="utf-8") as out:
         for t, (time, step) in enumerate(zip(frames.times, frames.steps, strict=True)):
             rows = np.concatenate([values[t] if values.ndim == 3 else values for _, values in columns], 1).tolist()
-            head = ["ITEM: TIME", repr(float(time)), "ITEM: TIMESTEP", str(int(step)), "ITEM: NUMBER OF ATOMS", str(len(words))]
-            lines = [" ".join([word, *map(repr, row)]) for word, row in zip(words, rows, strict=True)]
+            head = ["ITEM: TIME", repr(float(time)), "ITEM: TIMESTEP", str(int(step)), "ITEM: NUMBER OF ATOMS", str(len(prefixes))]
+            lines = [" ".join([prefix, *map(repr, row)]) for prefix, row in zip(prefixes, rows, strict=True)]
             out.write("\n".join([*head, f"ITEM: BOX BOUNDS {flags}", *bounds, f"ITEM: ATOMS {names}", *lines]) + "\n")
     return [file]
 

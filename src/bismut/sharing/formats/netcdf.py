@@ -1,6 +1,6 @@
-"""NetCDF-4: all that was found, a group for each observer, with names of axes and coordinates; xarray, Panoply, R, Julia and MATLAB read it.
+"""NetCDF-4: everything observed, a group for each observer, with names of axes and coordinates; xarray, Panoply, R, Julia and MATLAB read it.
 
-Where trajectories were kept, `paths-bodies` beside `paths` has positions, velocities, orientations (w, x, y, z), angular momenta along principal
+Where trajectories were recorded, `paths-bodies` beside `paths` has positions, velocities, orientations (w, x, y, z), angular momenta along principal
 axes, masses, moments, species and the sides of the box.
 """
 
@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from bismut.sharing.format import Format, Sheets, needed
+from bismut.sharing.formats import Format, TableSource, require
 from bismut.sharing.frames import Frames
 
 
-def write(sheets: Sheets, place: Path) -> list[Path]:
+def write(source: TableSource, place: Path) -> list[Path]:
     import xarray
 
-    needed("h5netcdf", "NetCDF")
-    run = sheets.run
+    require("h5netcdf", "NetCDF")
+    run = source.run
     sets = {f"/{name}": child.to_dataset() for name, child in run.tree.children.items()}
-    if sheets.moving:
-        sets[f"/{run.kept}-bodies"] = _bodies(sheets.moving)
+    if source.moving:
+        sets[f"/{run.states}-bodies"] = _bodies(source.moving)
     root = xarray.Dataset(attrs={"Conventions": "CF-1.11", "source": "bismut", "run": json.dumps(run.run, default=str)})
     tree = xarray.DataTree.from_dict({"/": root, **{name: _plain(data) for name, data in sets.items()}})
     tree.to_netcdf(place, engine="h5netcdf", format="NETCDF4")
@@ -31,7 +31,7 @@ def write(sheets: Sheets, place: Path) -> list[Path]:
 
 
 def _bodies(moving: dict[int, Frames]) -> Any:
-    """Trajectories side by side; frames that some of them have no longer are NaN."""
+    """Trajectories side by side; frames after the last of a shorter one are NaN."""
     import xarray
 
     first, most = next(iter(moving.values())), max(moving.values(), key=lambda frames: len(frames.times))
@@ -41,8 +41,8 @@ def _bodies(moving: dict[int, Frames]) -> Any:
     for key, axis in axes.items():
         if getattr(first, key) is not None:
             each = [getattr(frames, key) for frames in moving.values()]
-            whole = [np.concatenate([one, np.full((len(most.times) - len(one), *one.shape[1:]), np.nan)]) for one in each]
-            arrays[names[key]] = (("trajectory", "time", "body", axis), np.stack(whole))
+            padded = [np.concatenate([one, np.full((len(most.times) - len(one), *one.shape[1:]), np.nan)]) for one in each]
+            arrays[names[key]] = (("trajectory", "time", "body", axis), np.stack(padded))
     if first.mass is not None:
         arrays["mass"] = (("body",), first.mass)
     if first.moments is not None:

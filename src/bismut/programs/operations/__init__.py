@@ -1,0 +1,1 @@
+"""What operations mean, one file for each kind."""

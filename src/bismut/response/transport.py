@@ -1,0 +1,287 @@
+"""Transport coefficients, three ways that must agree.
+
+    Einstein          D_ab = [MSD_ab(2τ) − MSD_ab(τ)]/2τ
+    Green–Kubo        D_ab = ∫₀^τ ⟨J_a(0) J_b(s)⟩ ds
+    linear response   D_ab = kT ⟨v_a⟩_{F e_b}/F         with forces ±F and ±2F on one noise, F → 0 by extrapolation, after the transient
+
+The window τ is by rule, unless one is given: the first lag that is 8 τ_c, τ_c = 2∫ρ² the correlation time of the flux, ρ its normalised correlation
+(of an exponential its decay time; e⁻⁸ is cut off). What half the window gives is shown beside it: a slow tail of a correlation that begins fast shows
+there, and wants a longer window. All errors are over independent trajectories.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.stats import t as student
+
+from bismut.arguments import checked
+from bismut.ensembles import request, run_request
+from bismut.ensembles.checks import RUN
+from bismut.ensembles.starts import start_at
+from bismut.errors import BismutError, DomainError
+from bismut.flows import Brownian, Langevin
+from bismut.formatting import table, with_error
+from bismut.mechanics import Scheme
+from bismut.noise import Wiener
+from bismut.process import check_process
+from bismut.registry import RENDERERS
+from bismut.response import pushed
+from bismut.response.displacements import Drift, Spread
+from bismut.spaces import Euclidean
+
+_TIMES = 8.0  # correlation times in a window
+_FALSE = 1e-4  # probability that ways which agree are said not to, over all components and pairs of ways together
+_MOST = 6  # components of a tensor
+_FIELD = 0.2  # kT over the distance diffused in a correlation time: the force of linear response
+_SHARE = 4  # of the run, the part that each of the four responses takes
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One way: the tensor, its standard error, that of the mean of its diagonal, and the steps of all trajectories that it took."""
+
+    value: np.ndarray
+    stderr: np.ndarray
+    mean_stderr: float
+    work: float
+    note: str = ""
+
+    @property
+    def trace(self) -> tuple[float, float]:
+        """The mean over components and its error, which is over trajectories: components of one are not independent."""
+        return float(np.trace(self.value) / len(self.value)), self.mean_stderr
+
+
+@dataclass(frozen=True)
+class Transport:
+    """A transport coefficient by each way that applies.
+
+    ways      by name: "einstein", "green_kubo", "response"
+    window    τ, and what half of it gives
+    missing   ways that do not apply, with the reason
+    agree     whether all ways agree in every component and in their mean; a false alarm in 10⁻⁴ of runs, by Bonferroni and Student
+    curves    lags, and at each lag value and error of Einstein and of Green–Kubo, the mean over components
+    """
+
+    ways: dict[str, Estimate]
+    missing: dict[str, str]
+    window: float
+    correlation_time: float
+    half: dict[str, float]
+    agree: bool
+    doubt: str
+    curves: dict[str, np.ndarray] = field(repr=False)
+    subject: str = ""
+
+    @property
+    def best(self) -> str:
+        """The way with the smallest error."""
+        return min(self.ways, key=lambda name: self.ways[name].trace[1])
+
+    @property
+    def value(self) -> np.ndarray:
+        """The tensor (d, d) by the way with the smallest error."""
+        return self.ways[self.best].value
+
+    @property
+    def stderr(self) -> np.ndarray:
+        return self.ways[self.best].stderr
+
+    def __repr__(self) -> str:
+        d = len(self.value)
+        verdict = "the ways agree" if self.agree else "THE WAYS DO NOT AGREE"
+        lines = [f"{self.subject}: {with_error(*self.ways[self.best].trace)}{f' (mean of {d} components)' if d > 1 else ''}; {verdict}"]
+        for name, one in self.ways.items():
+            value, error = one.trace
+            lines.append(f"  {name:<12} {with_error(value, error):>20}   {one.work:.2g} steps, variance × steps {error**2 * one.work:.2g}{one.note}")
+        lines += [f"  {name:<12} {'–':>20}   {why}" for name, why in self.missing.items()]
+        halves = ", ".join(f"{name} {value:.4g}" for name, value in self.half.items())
+        times = "" if math.isnan(self.correlation_time) else f", {self.window / max(self.correlation_time, 1e-300):.3g} correlation times"
+        lines.append(f"  window {self.window:.4g}{times}; half of it gives {halves}")
+        return "\n".join(lines + ([f"  {self.doubt}"] if self.doubt else []))
+
+    def _repr_html_(self) -> str:
+        rows = [(name, with_error(*one.trace), f"{one.work:.2g}") for name, one in self.ways.items()]
+        return table(repr(self).splitlines()[0], rows, ("way", "mean over components", "steps"))
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        ways = {name: {"value": one.value.tolist(), "stderr": one.stderr.tolist(), "steps": one.work} for name, one in self.ways.items()}
+        rest = {"window": self.window, "correlation_time": self.correlation_time, "half_window": self.half, "agree": self.agree, "doubt": self.doubt}
+        return {"subject": self.subject, "ways": ways, "missing": self.missing} | rest
+
+    def figure(self, file: str | Path | None = None, *, dark: bool = False) -> Any:
+        """Both running estimates against the window, and the answer to a force; written to a file if one is given. Needs matplotlib."""
+        return RENDERERS["transport"](self, file, dark)
+
+
+@checked(**RUN)
+def transport(
+    scheme: Scheme,
+    start: Any,
+    *,
+    step: float,
+    steps: int,
+    trajectories: int = 1000,
+    burn_in: int = 0,
+    seed: int = 0,
+    part: Any = None,
+    flux: Any = None,
+    lags: int = 100,
+    every: int | None = None,
+    window: float | None = None,
+    response: bool = True,
+    scale: float = 1.0,
+) -> Transport:
+    """A transport coefficient by Einstein's relation, by Green and Kubo, and by the answer to a force, with errors over independent trajectories.
+
+    By default the diffusion tensor of displacements: of positions, angles, rotations in the body, for rigid bodies both and their coupling (6, 6).
+    burn_in   steps to equilibrium
+    part      the relevant part of a displacement, say lambda v: v[0]; leading axes are bodies, over which is averaged, the last has components
+    flux      a function of a State instead, whose time integral takes the place of a displacement: of the pressure tensor for a viscosity, say
+    lags      how many, `every` steps apart; by default together an eighth of the run, where no angle turns half way between two of them
+    window    the time τ at which both running estimates are read, at most half of all lags; by rule if omitted: 8 correlation times of the flux
+    response  whether forces are applied, a quarter of the run each; not for a flux, whose force is not known
+    scale     a factor on everything: V/kT for a viscosity
+    """
+    check_process()
+    if scheme.changes_box:
+        raise DomainError(f"{scheme.title} scales places with the box, which is no motion. Measure transport at constant volume.")
+    if part is not None and flux is not None:
+        raise DomainError("Give part, of a displacement, or flux, a function of a State, not both.")
+    overdamped = isinstance(scheme, Brownian)
+    every = min(max(1, steps // (8 * lags)), _largest_stride(scheme, start, step)) if every is None else every
+    if lags * every > steps:
+        raise DomainError(f"The longest lag is {lags} × {every} steps, but the run has {steps}. Take fewer lags, or more steps.")
+    watch = Spread(part, flux, int(lags), flux is not None or not overdamped, every=int(every))
+    _check_components(scheme, start, watch)
+    settings = {"step": step, "trajectories": trajectories, "burn_in": burn_in, "seed": seed}
+    run = run_request(request(scheme, start, steps=steps, observe={"spread": watch}, **settings), progress=False)
+    spread = run.observables["spread"]
+    lag, n = np.asarray(spread.coordinates["lag"]), int(spread.count)
+    if n < 2:
+        raise BismutError(f"Errors are over trajectories that finished, of which there are {n} of {trajectories}: {run.outcome}")
+    both = {
+        f"{name}{kind}": scale * np.asarray(getattr(spread, f"{name}{kind}"))
+        for name in ("einstein", "green_kubo")
+        for kind in ("", "_stderr", "_mean", "_mean_stderr")
+    }
+    index, tau, doubts = _window(lag, both, watch.seen, window)
+    work = float(trajectories) * (steps + burn_in)
+    names = ("einstein", "green_kubo") if watch.seen else ("einstein",)
+    ways = {name: Estimate(both[name][index], both[f"{name}_stderr"][index], float(both[f"{name}_mean_stderr"][index]), work) for name in names}
+    missing = {} if watch.seen else {"green_kubo": "overdamped motion has no velocity"}
+    if failed := len(run.outcome.failures):
+        doubts.append(f"{failed} of {trajectories} trajectories failed and are left out")
+    why = "" if response else "response=False"
+    why = why or ("the force that drives a flux is not known" if flux is not None else pushed.why_not(scheme))
+    if why:
+        missing["response"] = why
+    else:
+        diffused = float(np.trace(ways["einstein"].value)) / len(ways["einstein"].value) / scale
+        ways["response"] = _response(scheme, run.final, watch, settings, max(steps // _SHARE, 4), every, tau, diffused, lag[index], scale)
+    half = max(1, index // 2)
+    curves = {"lag": lag} | {f"{name}{kind}": both[f"{name}_mean{kind}"] for name in names for kind in ("", "_stderr")}
+    agree = _agree(ways, n)
+    if not agree:
+        doubts.append("two ways differ by more than their errors allow: a longer window (lags, every) or burn_in may tell which is right")
+    subject = f"{scheme.title} on {scheme.space}, step {step:g}, {n} trajectories: " + ("diffusion" if flux is None else "integral of the flux")
+    halves = {name: float(curves[name][half]) for name in names}
+    return Transport(ways, missing, float(lag[index]), tau, halves, agree, "; ".join(doubts), curves, subject)
+
+
+def _largest_stride(scheme: Scheme, start: Any, step: float) -> int:
+    """Steps in which no angle changes by half a turn: 5 standard deviations of what a thermal velocity, or overdamped motion, makes of it."""
+    if isinstance(scheme.space, Euclidean) or not isinstance(scheme, Langevin | Brownian):
+        return 2**30
+    system = scheme.system
+    q = start_at(scheme, start, 0.0).one(Wiener(0)).q
+    light = float(np.linalg.eigvalsh(np.asarray(system.mass(q, None, 0.0))).min())
+    kT = float(scheme.temperature(0.0, system.parameters))
+    fastest = math.sqrt(max(kT, 1e-300) / light)
+    longest = (math.pi / 5 / fastest) ** 2 / 2 if isinstance(scheme, Brownian) else math.pi / 5 / fastest
+    return max(1, int(longest / step))
+
+
+def _check_components(scheme: Scheme, start: Any, watch: Spread) -> None:
+    example = start_at(scheme, start, 0.0).example
+    shape = jax.eval_shape(lambda state: watch.begin(scheme, state, 0.0).position, example).shape
+    if shape[1] > _MOST:
+        raise DomainError(
+            f"A displacement of {scheme.space} has {shape[1]} components, more than the {_MOST} of a tensor. Pick some: part=lambda v: v[:3], or "
+            "shape it as (bodies, components)."
+        )
+
+
+def _window(lag: np.ndarray, both: dict[str, np.ndarray], seen: bool, asked: float | None) -> tuple[int, float, list[str]]:
+    """The lag of the window, the correlation time, and doubts. Without a flux, correlations are those of displacements between looks."""
+    half = (len(lag) - 1) // 2
+    if asked is not None and not lag[1] <= asked <= lag[half] * (1 + 1e-9):
+        raise DomainError(
+            f"window must be between {lag[1]:.4g} and {lag[half]:.4g}, half of all lags, got {asked:g}. Take more lags, or a larger every."
+        )
+    slopes = np.trace(both["green_kubo" if seen else "einstein"], axis1=1, axis2=2)
+    chosen = half if asked is None else round(asked / lag[1])
+    if not seen:
+        return chosen, math.nan, []
+    rho = np.diff(slopes) / np.diff(lag)
+    rho = rho / rho[0]
+    times = 2 * np.cumsum(rho**2) * (lag[1] - lag[0])
+    if asked is not None:
+        return chosen, float(times[chosen - 1]), []
+    past = np.flatnonzero(lag[1 : half + 1] >= _TIMES * times[:half])
+    if len(past):
+        return int(past[0]) + 1, float(times[past[0]]), []
+    few = lag[half] / times[half - 1]
+    short = f"the longest window, {lag[half]:.4g}, is only {few:.3g} correlation times of the flux: take more lags, or a larger every"
+    return half, float(times[half - 1]), [short]
+
+
+def _response(
+    scheme: Scheme,
+    states: Any,
+    watch: Spread,
+    settings: dict[str, Any],
+    steps: int,
+    every: int,
+    tau: float,
+    D: float,
+    window: float,
+    scale: float,
+) -> Estimate:
+    """kT times the mobility, from forces ±F and ±2F on one noise, extrapolated: (4 μ(F) − μ(2F))/3 is right to order F⁴."""
+    assert isinstance(scheme, Langevin | Brownian)
+    kT = float(scheme.temperature(0.0, scheme.system.parameters))
+    size = _FIELD * kT / math.sqrt(2 * abs(D) * (window if math.isnan(tau) else max(tau, settings["step"])))
+    shift = settings["burn_in"] + _SHARE * steps
+    after = min(window, 0.5 * steps * settings["step"])
+    driven = pushed.pushed(scheme, watch.picked)
+    components = jax.eval_shape(lambda: watch.picked(scheme, scheme.space.zero(scheme.system.dtype))).shape[1]
+    sweep = {pushed.COMPONENT: np.arange(components), pushed.SIZE: size * np.array([1.0, -1.0, 2.0, -2.0])}
+    observe = {"drift": Drift(watch.part, None, float(after), every=every)}
+    common = {"step": settings["step"], "trajectories": settings["trajectories"], "path": Wiener(settings["seed"]).shift(shift)}
+    run = run_request(request(driven, states, steps=steps, observe=observe, sweep=sweep, **common), progress=False)
+    slopes = np.asarray(run.observables["drift"].value)  # (component, force, trajectory, a)
+    once, twice = (slopes[:, 0] - slopes[:, 1]) / (2 * size), (slopes[:, 2] - slopes[:, 3]) / (4 * size)
+    each = scale * kT * (4 * once - twice) / 3
+    root = math.sqrt(max(np.sum(np.isfinite(each).all((0, 2))), 1))
+    value, stderr = np.nanmean(each, 1), np.nanstd(each, 1, ddof=1) / root
+    mean_stderr = float(np.nanstd(np.trace(each, axis1=0, axis2=2), ddof=1)) / components / root
+    bend = scale * kT * np.trace(np.nanmean(twice - once, 1)) / components
+    note = f"; F = {size:.3g}, at 2F {bend:+.2g}"
+    return Estimate(value.T, stderr.T, mean_stderr, 4.0 * components * steps * settings["trajectories"], note)
+
+
+def _agree(ways: dict[str, Estimate], trajectories: int) -> bool:
+    """Whether no pair of ways differs in a component, or in the mean of the diagonal, by more than chance lets one of them all."""
+    numbers = [(np.append(one.value, one.trace[0]), np.append(one.stderr, one.trace[1])) for one in ways.values()]
+    pairs = [(a, b) for i, a in enumerate(numbers) for b in numbers[:i]]
+    count = sum(len(a[0]) for a, _ in pairs)
+    sure = float(student.isf(_FALSE / 2 / max(count, 1), max(trajectories - 1, 1)))
+    return all(bool(np.all(np.abs(a[0] - b[0]) <= sure * np.hypot(a[1], b[1]) + 1e-9 * np.abs(a[0]))) for a, b in pairs)

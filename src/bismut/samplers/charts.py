@@ -1,0 +1,144 @@
+"""Domains by a chart on all of ℝᵐ, with the volume element of the map.
+
+    Real(shape)           x = q: one number, or an array of any shape
+    Positive(shape)       x = e^q,  dx = Π x_i dq
+    Simplex(n)            x = softmax(q, 0),  dx = Π x_i dq                     density with respect to dx₁ … dx_{n−1}
+    PositiveDefinite(n)   S = L Lᵀ,  L lower with diagonal e^{q_ii},            with respect to Π_{i≥j} dS_ij
+                          dS = 2ⁿ Π L_ii^{n−i+2} dq,  i = 1, …, n
+
+By a group that acts simply transitively, and not by constraints: positive vectors under multiplication act on the open simplex, lower triangular
+matrices with positive diagonal on positive-definite ones, so a chart covers everything, there is no boundary to run into, and scales adapt as on
+ℝᵐ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bismut.arguments import is_whole
+from bismut.errors import DomainError
+from bismut.samplers.domain import SPREAD, Domain
+from bismut.spaces import Euclidean, Space
+from bismut.spaces.space import check_dimension
+
+
+@dataclass(frozen=True)
+class Real(Domain):
+    """Any number, or an array of them: a log-density is given an array of the shape, () for one number."""
+
+    shape: tuple[int, ...] = ()
+
+    def __post_init__(self):
+        object.__setattr__(self, "shape", _checked_shape(type(self).__name__, self.shape))
+
+    @property
+    def space(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Euclidean(math.prod(self.shape))
+
+    @property
+    def measure(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "Lebesgue's measure"
+
+    def point(self, q):
+        return q.reshape(self.shape)
+
+    def coordinates(self, x):
+        return jnp.reshape(x, (-1,))
+
+    def random(self, key):
+        return SPREAD * self.space.random(key)
+
+
+@dataclass(frozen=True)
+class Positive(Real):
+    """A positive number such as a scale, or an array of them; densities are those of the numbers themselves, with respect to dx."""
+
+    @property
+    def measure(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "dx of the numbers themselves"
+
+    def point(self, q):
+        return jnp.exp(q).reshape(self.shape)
+
+    def coordinates(self, x):
+        return jnp.log(jnp.reshape(x, (-1,)))
+
+    def log_volume(self, q):
+        return jnp.sum(q)
+
+
+def _checked_shape(name: str, shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, tuple | list) or not all(is_whole(size) and size >= 1 for size in shape):
+        raise DomainError(f"{name}(shape) needs a tuple of whole numbers ≥ 1 such as (8,), or () for one number, got {shape!r}.")
+    return tuple(int(size) for size in shape)
+
+
+@dataclass(frozen=True)
+class Simplex(Domain):
+    """n positive numbers with sum 1; densities are those of Dirichlet's distribution, with respect to the first n − 1 of them."""
+
+    n: int
+
+    def __post_init__(self):
+        check_dimension("Simplex", self.n, 2)
+
+    @property
+    def space(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Euclidean(self.n - 1)
+
+    @property
+    def measure(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "dx of the first n − 1 numbers"
+
+    def point(self, q):
+        return jnp.exp(self._logarithms(q))
+
+    def coordinates(self, x):
+        return jnp.log(x[:-1]) - jnp.log(x[-1])
+
+    def log_volume(self, q):
+        return jnp.sum(self._logarithms(q))
+
+    def _logarithms(self, q):
+        full = jnp.concatenate([q, jnp.zeros(1, q.dtype)])
+        highest = jax.lax.stop_gradient(jnp.max(full))
+        return full - highest - jnp.log(jnp.sum(jnp.exp(full - highest)))
+
+
+@dataclass(frozen=True)
+class PositiveDefinite(Domain):
+    """Symmetric positive-definite n × n matrices, with the volume of their n(n + 1)/2 entries."""
+
+    n: int
+
+    def __post_init__(self):
+        check_dimension("PositiveDefinite", self.n)
+
+    @property
+    def space(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Euclidean(self.n * (self.n + 1) // 2)
+
+    @property
+    def measure(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return "dS of the entries on and below the diagonal"
+
+    def point(self, q):
+        L = self._root(q)
+        return L @ L.T
+
+    def coordinates(self, x):
+        L = jnp.linalg.cholesky(x)
+        return jnp.concatenate([jnp.log(jnp.diagonal(L)), L[np.tril_indices(self.n, -1)]])
+
+    def log_volume(self, q):
+        return jnp.asarray(np.arange(self.n + 1, 1, -1), q.dtype) @ q[: self.n]
+
+    def _root(self, q):
+        L = jnp.zeros((self.n, self.n), q.dtype).at[np.tril_indices(self.n, -1)].set(q[self.n :])
+        return L + jnp.diag(jnp.exp(q[: self.n]))

@@ -1,0 +1,1 @@
+"""What is known by name, of bismut and of installed packages."""

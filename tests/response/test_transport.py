@@ -1,0 +1,198 @@
+"""Diffusion by Einstein, by Green and Kubo and by the answer to a force: three ways, one number, with errors that cover."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bismut as bm
+from bismut.errors import DomainError
+from bismut.response.transport import Estimate, _agree
+
+
+def rotor(strength, friction=1.0):
+    system = bm.mechanical(bm.Circle(), potential=lambda q, parameters: -parameters["g"] * jnp.sum(jnp.cos(q)), parameters={"g": strength})
+    scheme = bm.Langevin(system, temperature=1.0, friction=friction)
+    return scheme, scheme.start(system.space.origin(), temperature=1.0)
+
+
+def within(measured, exact, sure=4.0):
+    """Every way within so many standard errors, each a false alarm of 6e-5, and what a window of 8 correlation times cuts off, e⁻⁸."""
+    return {name: (one.trace, exact) for name, one in measured.ways.items() if abs(one.trace[0] - exact) > sure * one.trace[1] + 4e-4 * exact} == {}
+
+
+def test_a_rotor_diffuses_as_its_spectrum_says():
+    """V = −½ cos q: D = 0.8149716670 (γ = 1)."""
+    measured = bm.transport(*rotor(0.5), step=0.1, steps=2000, burn_in=100, trajectories=256, every=2, seed=4)
+    assert set(measured.ways) == {"einstein", "green_kubo", "response"}
+    assert measured.agree
+    assert not measured.doubt
+    assert within(measured, 0.8149716670)
+    assert all(one.trace[1] < 0.06 for one in measured.ways.values())
+    assert "the ways agree" in repr(measured)
+
+
+def test_free_motion_of_a_point_has_the_factor_of_the_splitting_in_every_way():
+    """D = (kT/Γ)(γh/2)coth(γh/2), 1.313 at γh = 2: no way sees kT/Γ."""
+    system = bm.mechanical(bm.Euclidean(2), mass=2.0, potential=lambda q: 0.0 * q @ q)
+    scheme = bm.Langevin(system, temperature=0.5, friction=4.0)
+    start = scheme.start(jnp.zeros(2), temperature=0.5)
+    measured = bm.transport(scheme, start, step=1.0, steps=1000, trajectories=256, every=1, lags=40, seed=2)
+    assert measured.value.shape == (2, 2)
+    assert within(measured, 0.5 / 4.0 / np.tanh(1.0))
+    einstein = measured.ways["einstein"]
+    assert abs(einstein.value[0, 1]) < 5 * einstein.stderr[0, 1]
+    assert np.allclose(measured.ways["response"].value, 0.125 / np.tanh(1.0) * np.eye(2), atol=1e-6)  # both forces see the same noise: no scatter
+
+
+def test_components_are_compared_one_by_one():
+    """Equal means do not hide different components; and of ways that do agree, 10⁻⁴ are said not to: 2 of 2000 tensors have a probability of 0.02."""
+    rng = np.random.default_rng(1)
+    n, size, exact = 12, 0.1, np.array([[1.0, 0.4], [0.4, 2.0]])
+
+    def way(mean):
+        each = mean + size * rng.normal(size=(n, *mean.shape))
+        root = np.sqrt(n)
+        return Estimate(each.mean(0), each.std(0, ddof=1) / root, float(np.trace(each, axis1=1, axis2=2).std(ddof=1)) / 2 / root, 1.0)
+
+    assert sum(not _agree({name: way(exact) for name in "abc"}, n) for _ in range(2000)) <= 1
+    for change in ([[0.0, 0.5], [0.0, 0.0]], [[0.5, 0.0], [0.0, -0.5]]):
+        assert not _agree({"a": way(exact), "b": way(exact + np.array(change))}, n)
+
+
+def test_the_error_of_a_mean_knows_that_components_are_correlated():
+    """One component seen twice: its mean is itself, and no more certain."""
+    scheme, start = rotor(0.5)
+    twice = lambda v: jnp.stack([jnp.sum(v), jnp.sum(v)])
+    settings = {"step": 0.1, "steps": 400, "trajectories": 32, "every": 2, "lags": 20, "seed": 4}
+    one, two = (bm.transport(scheme, start, part=part, **settings) for part in (None, twice))
+    for name, way in two.ways.items():
+        assert way.trace[1] == pytest.approx(way.stderr[0, 0], rel=1e-9), name
+        if name != "response":  # whose force would push both
+            assert way.trace == pytest.approx(one.ways[name].trace, rel=1e-9), name
+
+
+def test_its_picture(tmp_path):
+    measured = bm.transport(*rotor(0.5), step=0.1, steps=400, burn_in=50, trajectories=32, every=2, lags=40, seed=4)
+    figure = measured.figure(tmp_path / "rotor.png")
+    (axes,) = figure.axes
+    labels = {text.get_text() for text in axes.get_legend().get_texts()}
+    assert labels == {"Einstein, slope from τ to 2τ", "Green–Kubo, integral to τ", "linear response", "window"}
+    drawn = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
+    known = np.isfinite(measured.curves["einstein"]) & (measured.curves["lag"] > 0)
+    np.testing.assert_array_equal(drawn["Einstein, slope from τ to 2τ"], measured.curves["einstein"][known])
+    assert (tmp_path / "rotor.png").stat().st_size > 10_000
+
+
+def test_overdamped_rotations_have_a_tensor_and_no_velocity():
+    """Free body with D = kT M per axis."""
+    system = bm.mechanical(bm.SO3(), mass=1.0, potential=lambda R: 0.0 * R[2, 2])
+    scheme = bm.Brownian(system, temperature=1.0, mobility=jnp.array([0.5, 1.0, 2.0]))
+    measured = bm.transport(scheme, scheme.start(jnp.eye(3)), step=0.01, steps=2000, trajectories=64, every=10, lags=20, seed=5, response=False)
+    assert "no velocity" in measured.missing["green_kubo"]
+    off = (np.diag(measured.value) - np.array([0.5, 1.0, 2.0])) / np.diag(measured.stderr)
+    assert np.all(np.abs(off) < 4.5)
+
+
+def test_a_flux_of_ones_own_is_integrated_and_scaled():
+    """J = p of the free particle, scale 3: three times its diffusion; which force drives it is not known."""
+    system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.0 * q @ q)
+    scheme = bm.Langevin(system, temperature=1.0, friction=2.0)
+    start = scheme.start(jnp.zeros(1), temperature=1.0)
+    measured = bm.transport(scheme, start, step=0.1, steps=1000, trajectories=256, every=1, lags=100, seed=3, flux=lambda s: s.p, scale=3.0)
+    assert "not known" in measured.missing["response"]
+    assert within(measured, 3 * 0.5 * 0.1 / np.tanh(0.1))
+
+
+def test_a_window_that_is_too_short_is_reported():
+    measured = bm.transport(*rotor(0.5), step=0.1, steps=500, trajectories=64, every=1, lags=20, seed=4, response=False)
+    assert "correlation times of the flux" in measured.doubt
+    with pytest.raises(DomainError, match="longest lag"):
+        bm.transport(*rotor(0.5), step=0.1, steps=50, trajectories=64, every=1, lags=100)
+
+
+def test_many_components_need_a_part():
+    system = bm.mechanical(bm.Euclidean(8), potential=lambda q: 0.0 * q @ q)
+    scheme = bm.Langevin(system, temperature=1.0, friction=2.0)
+    with pytest.raises(DomainError, match="part="):
+        bm.transport(scheme, scheme.start(jnp.zeros(8), temperature=1.0), step=0.1, steps=1000)
+
+
+def test_two_bound_particles_diffuse_together():
+    """Each of a pair on a spring, and their mean, diffuses by kT/(Γ₁ + Γ₂); a force on the mean is shared by both."""
+    system = bm.mechanical(bm.Euclidean(2), potential=lambda q: 0.5 * (q[0] - q[1]) ** 2)
+    scheme = bm.Langevin(system, temperature=1.0, friction=jnp.array([1.0, 3.0]), splitting=bm.GJI)
+    start = scheme.start(jnp.zeros(2), temperature=1.0)
+    both = bm.transport(
+        scheme, start, step=0.2, steps=1000, burn_in=50, trajectories=256, every=1, window=8.0, seed=6, part=lambda v: 0.5 * (v[0] + v[1])
+    )
+    assert both.value.shape == (1, 1)
+    assert both.agree
+    assert within(both, 0.25)
+    with pytest.raises(DomainError, match="half of all lags"):
+        bm.transport(scheme, start, step=0.2, steps=1000, trajectories=4, every=1, window=80.0)
+
+
+def test_a_screw_has_a_coupled_tensor():
+    """D = kT M (6, 6) of a body whose rotation drives its motion, in its own frame."""
+    mobility = np.diag([0.5, 0.6, 0.7, 0.3, 0.4, 0.5])
+    mobility[2, 5] = mobility[5, 2] = 0.4
+    system = bm.mechanical(bm.SE3(), mass=1.0, potential=lambda q: 0.0 * q[1][0])
+    scheme = bm.Brownian(system, temperature=1.0, mobility=jnp.asarray(mobility))
+    measured = bm.transport(scheme, scheme.start(bm.SE3().origin()), step=0.01, steps=500, trajectories=64, every=2, lags=10, seed=5, response=False)
+    off = (measured.value - mobility) / measured.stderr
+    assert np.abs(off).max() < 5  # 36 entries: a false alarm of 2e-5
+    assert measured.value[2, 5] > 0.3
+
+
+@pytest.mark.slow
+def test_a_screw_with_inertia_falls_short_of_its_mobility():
+    """In the frame of a body that turns, a force answers by less than kT Γ⁻¹, in proportion to the mass: m v̇ = m v × ω − (Γ(ω, v)) + F + noise.
+
+    These six equations are closed. Integrated by themselves, without points and without a group, they give 0.6960, −0.1900, 0.4753 ± 0.0002 at m = ¼
+    where kT Γ⁻¹ has 0.7, −0.2, 0.5 (and for m = 1/16 0.6989, −0.1973, 0.4934). Cayley's drift takes 5h²kT/12m = 0.4 % more.
+    """
+    mobility = np.diag([0.5, 0.6, 0.7, 0.3, 0.4, 0.5])
+    mobility[2, 5] = mobility[5, 2] = -0.2
+    system = bm.mechanical(bm.SE3(), mass=0.25, potential=lambda q: 0.0 * q[1][0])
+    scheme = bm.Langevin(system, temperature=1.0, friction=jnp.asarray(np.linalg.inv(mobility)), splitting=bm.GJI)
+    settings = {"step": 0.05, "steps": 300, "burn_in": 50, "trajectories": 128, "every": 1, "lags": 42, "window": 1.0, "seed": 1}
+    measured = bm.transport(scheme, scheme.start(bm.SE3().origin(), temperature=1.0), **settings)
+    assert measured.agree
+    response = measured.ways["response"]
+    for (a, b), exact in {(2, 2): 0.6960, (2, 5): -0.1900, (5, 2): -0.1900, (5, 5): 0.4753}.items():
+        off, error = response.value[a, b] - exact, response.stderr[a, b]
+        assert abs(off) < 4.5 * error + 0.01 * abs(exact), (a, b)
+        assert abs(response.value[a, b] - mobility[a, b]) > 10 * error, (a, b)
+
+
+ROTORS = {  # strength, friction: exact, step, steps, trajectories, steps between lags
+    (0.5, 1.0): (0.8149716670, 0.05, 20_000, 8000, 4),
+    (1.0, 1.0): (0.4826655234, 0.05, 20_000, 16_000, 4),
+    (0.5, 0.1): (5.01256271, 0.1, 40_000, 16_000, 16),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("strength", "friction"), ROTORS)
+def test_rotors_to_three_per_mille(strength, friction):
+    """Each way within four standard errors of 0.3 % or less, a false alarm of 6e-5 each; the bias of the step is below 5e-4."""
+    exact, step, steps, trajectories, every = ROTORS[strength, friction]
+    measured = bm.transport(*rotor(strength, friction), step=step, steps=steps, burn_in=400, trajectories=trajectories, every=every, seed=7)
+    print(measured)
+    assert measured.agree
+    assert within(measured, exact)
+    assert all(one.trace[1] <= 0.003 * exact for one in measured.ways.values())
+
+
+@pytest.mark.slow
+def test_errors_cover():
+    """200 seeds: |D − exact| > 2 stderr, beside e⁻⁸ that the window cuts off, as seldom as a binomial with 4.55 %; false-alarm rate 1e-4 each."""
+    from scipy.stats import binom
+
+    system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.0 * q @ q)
+    scheme = bm.Langevin(system, temperature=1.0, friction=1.0)
+    start, exact = scheme.start(jnp.zeros(1), temperature=1.0), 0.1 / np.tanh(0.1)
+    runs = [bm.transport(scheme, start, step=0.2, steps=2000, trajectories=100, every=1, seed=seed) for seed in range(200)]
+    for name in ("einstein", "green_kubo", "response"):
+        misses = sum(abs(run.ways[name].trace[0] - exact) > 2 * run.ways[name].trace[1] + 0.0004 for run in runs)
+        assert misses <= binom.ppf(1 - 1e-4, 200, 0.0455), name

@@ -1,0 +1,83 @@
+"""A kernel is a pure function of key and state, and leaves its density as it is."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import bismut as bm
+
+
+def walked(kernel, positions, steps, seed=0):
+    """Positions (chain, ...) after some steps of each chain, jitted, mapped and scanned; and how the steps went."""
+
+    def chain(key, position):
+        def one(state, key):
+            state, info = kernel.step(key, state)
+            return state, info
+
+        state, infos = jax.lax.scan(one, kernel.init(position), jax.random.split(key, steps))
+        return state.position, infos
+
+    return jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(seed), len(positions)), positions)
+
+
+@pytest.mark.slow
+def test_a_density_is_invariant_from_the_first_step():
+    """Exact draws of exp(2 cos θ) on S² stay that after 3 trajectories; 4 standard errors of 4000 independent chains, twice: 1 in 8000."""
+    rng = np.random.default_rng(5)
+    u = rng.uniform(size=4000)
+    z = 1 + np.log(u + (1 - u) * np.exp(-4.0)) / 2  # the inverse distribution function of cos θ
+    angle = rng.uniform(0, 2 * np.pi, 4000)
+    r = np.sqrt(1 - z**2)
+    start = jnp.asarray(np.stack([r * np.cos(angle), r * np.sin(angle), z], 1))
+    kernel = bm.malt(bm.Sphere(2), lambda x: 2 * x[2], step=0.35, leapfrogs=3, friction=1.0)
+    end, infos = walked(kernel, start, 3)
+    z = np.asarray(end[:, 2])
+    assert 0.5 < np.asarray(infos.is_accepted).mean() < 0.99
+    assert not np.asarray(infos.is_divergent).any()
+    assert np.abs(np.linalg.norm(end, axis=1) - 1).max() < 1e-12
+    for values, exact in ((z, 1 / np.tanh(2) - 0.5), (z**2, 1 - (1 / np.tanh(2) - 0.5))):
+        assert abs(values.mean() - exact) < 4 * values.std() / np.sqrt(len(values))
+    assert np.std(z - start[:, 2]) > 0.1  # it moved
+
+
+def test_a_refused_trajectory_stays():
+    kernel = bm.malt(bm.Euclidean(2), lambda x: -0.5 * x @ x, step=3.0, leapfrogs=4, friction=0.0)
+    start = jnp.asarray(np.random.default_rng(0).normal(size=(64, 2)))
+    end, infos = walked(kernel, start, 1)
+    refused = ~np.asarray(infos.is_accepted)[:, 0]
+    assert refused.any()
+    assert (np.asarray(end)[refused] == np.asarray(start)[refused]).all()
+
+
+def test_one_trajectory_without_friction_is_the_trapezoid_action():
+    """n steps of the kernel with γ = 0, accepted, are n steps of Verlet from the same momentum."""
+    potential = lambda q: jnp.sum(q**4) / 4 + q[0] * q[1]
+    scheme = bm.malt(bm.Euclidean(2), lambda q: -potential(q), step=0.05, leapfrogs=5, friction=0.0)
+    verlet = bm.Verlet(bm.mechanical(bm.Euclidean(2), potential=potential))
+    q = jnp.array([0.3, -0.8])
+    key = jax.random.key(3)
+    p = jax.random.normal(jax.random.split(key)[0], (2,))
+    state, info = jax.jit(scheme.step)(key, scheme.init(q))
+    path = bm.trajectory(verlet, verlet.start(q, momentum=p), step=0.05, steps=5)
+    assert bool(info.is_accepted)
+    assert np.abs(state.position - path.q[-1]).max() < 1e-13
+
+
+@pytest.mark.slow
+def test_metropolised_langevin_is_a_kernel():
+    system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q)
+    kernel = bm.kernel(bm.Langevin(system, temperature=1.0, rate=1.0, splitting=bm.Metropolised()), step=1.2)
+    keys = jax.random.split(jax.random.key(1), 2000)
+    start = jax.random.normal(jax.random.key(2), (2000, 1))
+    states = jax.vmap(kernel.init)(start, keys)
+    states, info = jax.jit(jax.vmap(kernel.step))(jax.random.split(jax.random.key(3), 2000), states)
+    square = np.asarray(states.position) ** 2
+    assert 0.5 < np.asarray(info.is_accepted).mean() < 0.999
+    assert abs(square.mean() - 1) < 4 * square.std() / np.sqrt(2000)
+
+
+def test_what_is_no_scheme_is_refused():
+    with pytest.raises(bm.errors.BismutError, match="kernel needs a scheme"):
+        bm.kernel(bm.Euclidean(1), step=0.1)
