@@ -4,6 +4,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 
 def _printed(program: str) -> list[str]:
     """The words that a program prints in a process of its own."""
@@ -53,3 +55,18 @@ def test_systems_of_loops_and_constraints_are_built_without_xla():
         """
     )
     assert compiled == ["0", "0", "0", "0", "True"]
+
+
+@pytest.mark.parametrize("more", ["store='top.run'", "certify=True", "until={'energy': 1e9}, executor=bm.Threads(1)"])
+def test_a_run_finds_what_its_arguments_need(tmp_path, monkeypatch, more):
+    """In a process that has used no other public name: what is imported late must not have to be imported by something else."""
+    monkeypatch.chdir(tmp_path)
+    assert _printed(
+        f"""
+        import jax; jax.config.update("jax_enable_x64", True)
+        import bismut as bm
+        scheme = bm.Verlet(bm.mechanical(bm.Euclidean(1), potential=lambda q: q @ q))
+        start = scheme.start([1.0], velocity=[0.0])
+        print(bm.simulate(scheme, start, step=0.1, steps=10, trajectories=2, seed=1, observe={{"energy": bm.energy}}, {more}).outcome.ok)
+        """
+    ) == ["True"]

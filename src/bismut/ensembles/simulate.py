@@ -3,7 +3,7 @@
     simulate(scheme, start, ...)  →  Request, checked and immutable  →  blocks, in an executor  →  merged in order  →  Result
 
 A run that is kept in a folder (`store=`) and one that certifies itself (`certify=True`) need packages that know the ensembles, not the other way
-round: these add themselves to `EXTENSIONS` when they are imported.
+round: they are asked for by name (`registry.PROVIDERS`).
 """
 
 from __future__ import annotations
@@ -22,17 +22,10 @@ from bismut.ensembles.plan import rehearse
 from bismut.ensembles.request import Request, build
 from bismut.ensembles.result import Result
 from bismut.ensembles.run import run_request
-from bismut.errors import BismutError
 from bismut.mechanics import Scheme
 from bismut.noise import Path
 from bismut.process import check_process
-
-EXTENSIONS: dict[str, Callable] = {}
-"""By the argument that asks for it.
-
-store    folder ↦ an object with `settings`, those of the run in it, and `run(request, extend=, force=, certify=, progress=, executor=, deadline=)`
-certify  result ↦ its certificate
-"""
+from bismut.registry import PROVIDERS
 
 
 @checked(**RUN)
@@ -105,7 +98,7 @@ def simulate(
     """
     arguments = SimpleNamespace(**locals())
     check_process()
-    folder = None if store is None else _extension("store")(store)
+    folder = None if store is None else PROVIDERS["SimulationFolder"](store)
     if extend and folder is not None:
         for name in ("every", "block"):  # otherwise chosen by the length of a run: chosen when it began
             setattr(arguments, name, folder.settings.get(name) if getattr(arguments, name) is None else getattr(arguments, name))
@@ -120,16 +113,10 @@ def simulate(
         return folder.run(asked, extend=extend, force=force, certify=certify, **how)
     result = run_request(asked, **how)
     if certify and not result.outcome.interrupted:
-        result.certificate = _extension("certify")(result)
+        result.certificate = PROVIDERS["certify"](result)
     return result
 
 
 def request(scheme: Scheme, start: Any = None, **settings: Any) -> Request:
     """The request of `simulate` with these arguments, checked as there."""
     return build(arguments_of(simulate, scheme, start, **settings))
-
-
-def _extension(argument: str) -> Callable:
-    if argument not in EXTENSIONS:
-        raise BismutError(f"{argument}= needs all of bismut: import bismut, and call bismut.simulate.")
-    return EXTENSIONS[argument]

@@ -13,7 +13,7 @@ from scipy import special
 from bismut.figures.style import check_installed, colour, palette, styled
 from bismut.findings import Finding, Report, Verdict
 from bismut.palette import MARKS
-from bismut.registry import RENDERERS
+from bismut.registry import PROVIDERS
 
 _LINES = 40
 _COLOURS = {"pass": "sage", "fail": "vermilion", "undecided": "magenta", "fact": "sky", "unmeasured": "soft"}
@@ -26,7 +26,7 @@ _MARKS = {
 }
 
 
-@RENDERERS.register
+@PROVIDERS.register
 def certificate(report: Report, file: str | Path | None = None, dark: bool = False) -> Any:
     """The page of a report as a figure of matplotlib; written to a file if one is given. It is what `Report.figure` calls."""
     check_installed()

@@ -9,11 +9,11 @@ import numpy as np
 
 from bismut.errors import BismutError
 from bismut.figures.style import check_installed, colour, styled
-from bismut.registry import RENDERERS
+from bismut.registry import PROVIDERS
 from bismut.response import FreeEnergy
 
 
-@RENDERERS.register
+@PROVIDERS.register
 def free_energy(measured: FreeEnergy, file: str | Path | None = None, dark: bool = False) -> Any:
     """The picture of a free-energy difference as a figure of matplotlib; written to a file if one is given. It is what `FreeEnergy.figure` calls."""
     check_installed()

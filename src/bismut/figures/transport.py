@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from bismut.figures.style import check_installed, colour, styled
-from bismut.registry import RENDERERS
+from bismut.registry import PROVIDERS
 from bismut.response import Transport
 
 _LOOKS = {"einstein": ("Einstein, slope from τ to 2τ", "blue", "-"), "green_kubo": ("Green–Kubo, integral to τ", "vermilion", "--")}
 _RESPONSE = ("linear response", "sage")
 
 
-@RENDERERS.register
+@PROVIDERS.register
 def transport(measured: Transport, file: str | Path | None = None, dark: bool = False) -> Any:
     """The picture of a transport coefficient as a figure of matplotlib; written to a file if one is given. It is what `Transport.figure` calls."""
     check_installed()

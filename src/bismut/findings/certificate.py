@@ -33,6 +33,7 @@ from bismut.findings.report import Report
 from bismut.findings.statistics import ALARM, holm_verdicts
 from bismut.mechanics import Scheme, State
 from bismut.programs.evaluation import evaluate
+from bismut.registry import PROVIDERS
 from bismut.spaces import Space
 from bismut.user_errors import reason_of
 
@@ -70,6 +71,7 @@ class Budget:
         return affordable
 
 
+@PROVIDERS.register
 def certify(result: Result, seconds: float | None = None, tolerance: float = 0.02) -> Report:
     """The certificate of a run; of one that took so many seconds, if its work is not to be counted."""
     begun = time.monotonic()

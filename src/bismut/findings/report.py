@@ -12,7 +12,7 @@ from typing import Any
 from bismut.errors import BismutError, nearest
 from bismut.findings.finding import Finding, Verdict
 from bismut.formatting import counted, table
-from bismut.registry import RENDERERS
+from bismut.registry import PROVIDERS
 
 SCHEMA = "bismut.certificate/1"  # grows by keys; a reader may ignore what it does not know
 FAILED, UNDECIDED = 1, 3
@@ -177,7 +177,7 @@ class Report:
 
     def figure(self, file: str | Path | None = None, *, dark: bool = False) -> Any:
         """One page: defects, orders, drift, temperatures, bias; written to a file if one is given, on paper or in the dark. Needs matplotlib."""
-        return RENDERERS["certificate"](self, file, dark)
+        return PROVIDERS["certificate"](self, file, dark)
 
     def short(self) -> list[str]:
         """The verdict in three lines."""

@@ -29,7 +29,7 @@ from bismut.formatting import table, with_error
 from bismut.mechanics import Scheme, State
 from bismut.noise import Wiener
 from bismut.process import check_process
-from bismut.registry import RENDERERS
+from bismut.registry import PROVIDERS
 from bismut.response.covariance import why_not
 from bismut.response.parameters import parameters_of
 from bismut.response.protocol import between, moved
@@ -96,7 +96,7 @@ class FreeEnergy:
 
     def figure(self, file: str | Path | None = None, *, dark: bool = False) -> Any:
         """The distributions of work, which cross at ΔF; written to a file if one is given. Needs matplotlib."""
-        return RENDERERS["free_energy"](self, file, dark)
+        return PROVIDERS["free_energy"](self, file, dark)
 
 
 def free_energy_of_work(forward: Any, backward: Any = None, *, temperature: float) -> FreeEnergy:

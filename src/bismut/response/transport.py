@@ -30,7 +30,7 @@ from bismut.formatting import table, with_error
 from bismut.mechanics import Scheme
 from bismut.noise import Wiener
 from bismut.process import check_process
-from bismut.registry import RENDERERS
+from bismut.registry import PROVIDERS
 from bismut.response import pushed
 from bismut.response.displacements import Drift, Spread
 from bismut.spaces import Euclidean
@@ -118,7 +118,7 @@ class Transport:
 
     def figure(self, file: str | Path | None = None, *, dark: bool = False) -> Any:
         """Both running estimates against the window, and the answer to a force; written to a file if one is given. Needs matplotlib."""
-        return RENDERERS["transport"](self, file, dark)
+        return PROVIDERS["transport"](self, file, dark)
 
 
 @checked(**RUN)

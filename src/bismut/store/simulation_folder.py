@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bismut.ensembles import Request, Result, run_request
-from bismut.ensembles.simulate import EXTENSIONS
 from bismut.errors import StoreError
-from bismut.findings import certify
 from bismut.formatting import first_of
+from bismut.registry import PROVIDERS
 from bismut.store.claim import clean_up
 from bismut.store.files import folder_of
 from bismut.store.provenance import identity_of, run_provenance
@@ -27,6 +26,7 @@ from bismut.store.run_stored import RunJournal, run_and_store
 from bismut.store.verify_data import verify_data
 
 
+@PROVIDERS.register
 class SimulationFolder:
     """The folder of a run, as `simulate` uses it."""
 
@@ -74,6 +74,3 @@ def _repair_damage(path: Path, asked: Request, command: str, extend: bool, force
         raise StoreError(f"{path} is damaged in {first_of([*damaged])}. Without extend=True, simulate recomputes it; then it can be extended.")
     warnings.warn(f"{path} was damaged and has been repaired: {first_of(report.problems, between=' ')}", RuntimeWarning, stacklevel=5)
     repair(path, lambda stored: asked, command=command, force=force, progress=progress)
-
-
-EXTENSIONS.update(store=SimulationFolder, certify=certify)
