@@ -151,9 +151,7 @@ FORMATS: Registry[Any] = Registry("format", "formats", ("sharing.formats",), "Fo
 GALLERY: Registry[Any] = Registry("gallery system", "gallery", ("gallery",), "Entry")
 CHECKS: Registry[Any] = Registry("check", "checks", ("findings",))
 FIGURES: Registry[Any] = Registry("figure", "figures", ("figures",), "Figure")
-PROVIDERS: Registry[Callable[..., Any]] = Registry(
-    "provider", "providers", ("figures", "findings", "store")
-)  # what packages ask of those above them
+PROVIDERS: Registry[Callable[..., Any]] = Registry("provider", "providers", ("figures", "findings", "store"))  # what packages ask of those above them
 
 REGISTRIES: dict[str, Registry[Any]] = {
     one.group: one for one in (GALLERY, SCHEMES, SPLITTINGS, PATHS, OBSERVERS, QUANTITIES, SPACES, PAIR_ENERGIES, FORMATS, CHECKS, FIGURES)

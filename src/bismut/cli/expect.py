@@ -5,13 +5,12 @@ from typing import Annotated, Any
 import typer
 
 from bismut.cli import options
-from bismut.cli.group import FAILED, command, print_json
+from bismut.cli.group import command
+from bismut.cli.measured import BATH, finish, of_quantity
 
 
 @command("the mean of a quantity after a time, to a tolerance")
-@options.run_options(
-    "system__parameters", "scheme__name", "bath__temperature", "bath__friction", "bath__rate", "bath__mobility", "bath__splitting", "seed"
-)
+@options.run_options(*BATH, "scheme__name", "seed")
 def expect(
     what: options.What,
     of: Annotated[str, typer.Option(metavar="QUANTITY", help="what is averaged: energy, temperature, q, p, ...")] = "energy",
@@ -31,17 +30,9 @@ def expect(
 
     Exit codes: 0 within the tolerance, 1 not, 2 wrong usage.
     """
-    from bismut.cli.runs.from_options import from_options
-    from bismut.ensembles import Watcher
-    from bismut.errors import BismutError
     from bismut.response import expectation
 
-    ready = from_options(what, {**typed, "observe": [of]})
-    (function,) = ready.observe.values()
-    if isinstance(function, Watcher):
-        raise BismutError(f"--of takes one quantity, a function of a state such as energy, not the observer {of}.")
+    ready, function = of_quantity(what, typed, of)
     settings = {"time": time, "tolerance": tolerance, "step": largest, "most": most, "seed": int(ready.document["seed"])}
     estimate = expectation(ready.scheme, ready.start, of=function, t0=float(ready.document["t0"]), **settings)
-    print_json(estimate.as_json()) if as_json else print(estimate)
-    if not estimate.met:
-        raise typer.Exit(FAILED)
+    finish(estimate, estimate.met, as_json)

@@ -6,24 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from bismut.cli import options
-from bismut.cli.group import FAILED, command, print_json
+from bismut.cli.group import command
+from bismut.cli.measured import BATH, RUN, finish, numbers
 
 
 @command("a difference of free energies, from work in both directions", name="free-energy")
-@options.run_options(
-    "system__parameters",
-    "bath__temperature",
-    "bath__friction",
-    "bath__rate",
-    "bath__mobility",
-    "bath__splitting",
-    "start",
-    "step",
-    "steps",
-    "trajectories",
-    "seed",
-    "burn_in",
-)
+@options.run_options(*BATH, *RUN)
 def free_energy(
     what: options.What,
     parameter: Annotated[str, typer.Option("--move", metavar="NAME", help="the parameter that is moved")],
@@ -47,11 +35,6 @@ def free_energy(
     from bismut.response import free_energy as measure
 
     ready = from_options(what, typed)
-    numbers: dict[str, Any] = {name: int(ready.document[name]) for name in ("steps", "trajectories", "seed", "burn_in")}
     ends = {"parameter": parameter, "between": (begin, end), "integrate": integrate}
-    measured = measure(ready.scheme, ready.start, step=float(ready.document["step"]), **ends, **numbers)
-    if picture is not None:
-        measured.figure(picture, dark=dark)
-    print_json(measured.as_json()) if as_json else print(measured)
-    if not measured.agree:
-        raise typer.Exit(FAILED)
+    measured = measure(ready.scheme, ready.start, **ends, **numbers(ready))
+    finish(measured, measured.agree, as_json, picture, dark)

@@ -5,25 +5,12 @@ from typing import Annotated, Any
 import typer
 
 from bismut.cli import options
-from bismut.cli.group import FAILED, command, print_json
+from bismut.cli.group import command
+from bismut.cli.measured import BATH, RUN, finish, numbers, of_quantity
 
 
 @command("how the mean of a quantity moves with parameters")
-@options.run_options(
-    "system__parameters",
-    "scheme__name",
-    "bath__temperature",
-    "bath__friction",
-    "bath__rate",
-    "bath__mobility",
-    "bath__splitting",
-    "start",
-    "step",
-    "steps",
-    "trajectories",
-    "seed",
-    "burn_in",
-)
+@options.run_options(*BATH, "scheme__name", *RUN)
 def sensitivity(
     what: options.What,
     of: Annotated[str, typer.Option(metavar="QUANTITY", help="whose mean: energy, temperature, q, p, ...")] = "energy",
@@ -42,18 +29,9 @@ def sensitivity(
 
     Exit codes: 0 the estimators agree, 1 they do not, 2 wrong usage.
     """
-    from bismut.cli.runs.from_options import from_options
-    from bismut.ensembles import Watcher
-    from bismut.errors import BismutError
     from bismut.response import sensitivity as measure
 
-    ready = from_options(what, {**typed, "observe": [of]})
-    (function,) = ready.observe.values()
-    if isinstance(function, Watcher):
-        raise BismutError(f"--of takes one quantity, a function of a state such as energy, not the observer {of}.")
-    numbers: dict[str, Any] = {name: int(ready.document[name]) for name in ("steps", "trajectories", "seed", "burn_in")}
-    settings = {"step": float(ready.document["step"]), "t0": float(ready.document["t0"]), "equilibrium": equilibrium, "method": method}
-    measured = measure(ready.scheme, ready.start, of=function, parameters=by or None, **settings, **numbers)
-    print_json(measured.as_json()) if as_json else print(measured)
-    if not measured.agree:
-        raise typer.Exit(FAILED)
+    ready, function = of_quantity(what, typed, of)
+    settings = {"t0": float(ready.document["t0"]), "equilibrium": equilibrium, "method": method}
+    measured = measure(ready.scheme, ready.start, of=function, parameters=by or None, **settings, **numbers(ready))
+    finish(measured, measured.agree, as_json)

@@ -6,24 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from bismut.cli import options
-from bismut.cli.group import FAILED, command, print_json
+from bismut.cli.group import command
+from bismut.cli.measured import BATH, RUN, finish, numbers
 
 
 @command("the diffusion tensor three ways: displacement, velocities, answer to a force")
-@options.run_options(
-    "system__parameters",
-    "bath__temperature",
-    "bath__friction",
-    "bath__rate",
-    "bath__mobility",
-    "bath__splitting",
-    "start",
-    "step",
-    "steps",
-    "trajectories",
-    "seed",
-    "burn_in",
-)
+@options.run_options(*BATH, *RUN)
 def transport(
     what: options.What,
     lags: Annotated[int, typer.Option(metavar="N", help="how many lags are kept")] = 100,
@@ -47,10 +35,5 @@ def transport(
     from bismut.response import transport as measure
 
     ready = from_options(what, typed)
-    numbers: dict[str, Any] = {name: int(ready.document[name]) for name in ("steps", "trajectories", "seed", "burn_in")}
-    measured = measure(ready.scheme, ready.start, step=float(ready.document["step"]), lags=lags, every=stride, window=window, **numbers)
-    if picture is not None:
-        measured.figure(picture, dark=dark)
-    print_json(measured.as_json()) if as_json else print(measured)
-    if not measured.agree:
-        raise typer.Exit(FAILED)
+    measured = measure(ready.scheme, ready.start, lags=lags, every=stride, window=window, **numbers(ready))
+    finish(measured, measured.agree, as_json, picture, dark)
