@@ -13,6 +13,7 @@ from pathlib import Path
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["__main__", "bismut._api", "bismut.store", "typer"])
+RUNNING: list[multiprocessing.process.BaseProcess] = []  # what a test has begun; what it leaves, when it fails, is ended after it (conftest)
 
 
 class Command:
@@ -22,6 +23,7 @@ class Command:
         self._told = [Path(tempfile.mkstemp(prefix=name, dir=folder.parent)[1]) for name in ("stdout", "stderr")]
         self._process = PROCESSES.Process(target=_bismut, args=(folder, list(map(str, words)), self._told, before))
         self._process.start()
+        RUNNING.append(self._process)
 
     @property
     def pid(self) -> int:

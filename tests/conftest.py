@@ -3,6 +3,8 @@
 import ctypes
 import gc
 import os
+import signal
+import sys
 from pathlib import Path
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
@@ -18,6 +20,11 @@ os.environ.setdefault("BISMUT_PROGRAMS", str(CACHE / "programs"))  # machine cod
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(CACHE / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # two processes meet the same small operations
+
+# What nohup, or a shell that began the tests in the background, had them ignore, processes that tests begin would inherit.
+for _number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number == signal.SIGINT else signal.SIG_DFL)
 
 ROOMS = ("spaces", "noise", "mechanics", "actions", "flows", "ensembles", "findings")  # those whose signatures have shapes
 install_import_hook([f"bismut.{room}" for room in ROOMS], "beartype.beartype")
@@ -45,3 +52,12 @@ def bounded_memory():
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)  # without it the process stays as large, and the next module would forget everything again
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def processes_end():
+    """A test that fails leaves no process that runs on and slows down the others."""
+    yield
+    if (commands := sys.modules.get("tests.commands")) is not None:
+        while commands.RUNNING:
+            commands.RUNNING.pop().kill()
