@@ -13,9 +13,9 @@ figures: .venv/demo
 test: .venv/test check
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser and not machines and not pages"
 
-# Every Python block of every page and every notebook, run and compared with what is printed there.
+# Every Python block of every page and every notebook, run and compared with what is printed there; every example.
 test-pages: .venv/test
-	$(BIN)/pytest -n 2 --dist worksteal -m pages tests/docs
+	$(BIN)/pytest -n 2 --dist worksteal -m pages tests/docs tests/examples
 
 # Pages of moving bodies and the documentation in a real browser, without a network. Debian's Chromium is installed if there is none.
 page-test: .venv/test docs

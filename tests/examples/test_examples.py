@@ -1,4 +1,4 @@
-"""Every example runs as a user runs it, in a process of its own; smoke mode makes it small."""
+"""Every example runs as a user runs it, in a process of its own; smoke mode makes it small. They are pages: `make test-pages` runs them."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-# What these show the pages of the documentation show too, and those are run by every test; `make measure` runs them all the same.
+# What these show the pages of the documentation show too, and those are run as well; `make measure` runs them all the same.
 SHOWN_ELSEWHERE = ("heavy_top", "chain", "water")
 STUDIES = ("water",)  # with options, and a table as the result
 # Each runs for a moment, so that compiling is what it costs: a fast compiler beats a fast program.
@@ -23,7 +23,7 @@ ENVIRONMENT = {
 
 @pytest.mark.parametrize(
     "example",
-    [pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in SHOWN_ELSEWHERE else ()) for path in EXAMPLES],
+    [pytest.param(path, id=path.stem, marks=pytest.mark.slow if path.stem in SHOWN_ELSEWHERE else pytest.mark.pages) for path in EXAMPLES],
 )
 def test_an_example_runs_and_prints_numbers(example, tmp_path):
     done = subprocess.run(
