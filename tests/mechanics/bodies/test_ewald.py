@@ -154,3 +154,20 @@ def test_a_trajectory_keeps_its_energy_at_the_order_of_the_scheme():
 def test_what_makes_no_sense_is_refused(make, words):
     with pytest.raises(BismutError, match=words):
         make()
+
+
+def test_many_charges_are_machine_code_on_any_threads():
+    """From 256 bodies on lanes are bodies. Leapfrog from rest, p = −h (∇U(q₀) + ∇U(q₁))/2, with U by XLA; and threads do not matter to the bit."""
+    n, side, h = 257, 14.0, 1e-3
+    x = bm.lattice("sc", box=side, count=n) + 0.05 * np.random.default_rng(0).normal(size=(n, 3))
+    pairs = [(2 * i, 2 * i + 1) for i in range(n // 2)]
+    potential = bm.sites(charges=np.where(np.arange(n) % 2, 1.0, -1.0), cutoff=5.0, electrostatics=bm.Ewald(0.1), exclude=pairs)
+    scheme = bm.Verlet(bm.mechanical(bm.Euclidean(3) ** n, potential=potential, box=side))
+    start, watch = scheme.start(x, momentum=np.zeros((n, 3))), {"U": bm.potential_energy}
+    run = lambda threads: bm.simulate(scheme, start, step=h, steps=1, trajectories=1, observe=watch, mode="native", executor=bm.Threads(threads))
+    alone, shared = run(1), run(2)
+    assert np.array_equal(alone.final.q, shared.final.q)
+    exact = jax.jit(jax.value_and_grad(potential.inside((side,) * 3)))
+    (before, one), (after, other) = exact(x), exact(alone.final.q[0])
+    np.testing.assert_allclose(alone.U.mean, [before, after], rtol=1e-12)
+    np.testing.assert_allclose(alone.final.p[0], -h * (one + other) / 2, rtol=0, atol=1e-12 * h * np.abs(one).max())

@@ -99,7 +99,8 @@ class PortionSums:
 
 
 def clear(scope: Scope, target: Buffer) -> None:
-    throughout(scope, target.shape, lambda inner, index: target.put(inner, index, target.dtype.type(0)))
+    over = throughout if target.plain else everywhere  # a sum of each lane's own is cleared entry by entry, all lanes together
+    over(scope, target.shape, lambda inner, index: target.put(inner, index, target.dtype.type(0)))
 
 
 def add(scope: Scope, target: Buffer, x: Array, where: Any = None) -> None:
