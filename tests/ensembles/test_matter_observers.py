@@ -215,3 +215,17 @@ def test_run_files_name_them():
     assert set(ready.observe) == set(observe)
     assert ready.observe["g"].angles == 5
     assert ready.observe["S"].species == ("A", "B", "B")
+
+
+def test_sites_of_bodies_that_do_not_know_of_each_other_have_g_of_one():
+    """Pairs within bodies count neither as pairs nor as what an ideal gas would have: of N_a N_b, those of one body are taken off."""
+    bodies, side, count = 2, 10.0, 1000
+    gas = bm.mechanical(bm.Euclidean(3) ** (3 * bodies))
+    centres = np.random.default_rng(0).uniform(0, side, (count, bodies, 1, 3))
+    x = (centres + np.array([[0.1, 0, 0], [-0.1, 0, 0], [0, 0.2, 0]])).reshape(count, -1, 3)
+    scheme = bm.Verlet(gas)
+    g = bm.radial_distribution(cutoff=5.0, bins=2, box=side, species=["A", "B", "B"] * bodies, sites_per_body=3, every=1)
+    run = bm.simulate(scheme, scheme.start(x, momentum=np.zeros_like(x)), step=1e-6, steps=1, trajectories=count, seed=1, observe={"g": g})
+    found, error = run.g.g.values[:, 1], run.g.stderr.values[:, 1]  # for A-A, A-B, B-B
+    assert np.all(np.abs(found - 1) < 4 * error)
+    assert np.all(error < 0.06)  # 1/2 would be 8 errors away

@@ -1,8 +1,10 @@
 """The radial distribution function, for each pair of species.
 
-    g_ab(r) = V/(N_a N_b) ⟨Σ_{i in a, j in b, j ≠ i} δ(r − r_ij)⟩ / (d-dimensional shell),       1 where nothing is correlated
+    g_ab(r) = V/n_ab ⟨Σ_{i in a, j in b} δ(r − r_ij)⟩ / (d-dimensional shell)            1 where nothing is correlated
 
-    n_ab(r) = ρ_b ∫_0^r g_ab                                                                     the coordination number
+    n_ab = N_a N_b − Σ_bodies c_a c_b: the ordered pairs of different bodies, which have c_a sites of kind a; N (N − 1) and N_a N_b of points
+
+    ⟨Σ_{i in a, j in b} [r_ij < r]⟩/N_a = n_ab/(N_a V) ∫_0^r g_ab                        the coordination number
 
 With a direction u_i for each point pairs are counted by the angle between theirs as well: g(r, cos) with cos = u_i·u_j, whose mean over cos is g(r).
 
@@ -164,8 +166,9 @@ class RadialDistribution(Watcher):
         edges = np.linspace(0.0, self.cutoff, self.bins + 1)
         shell = _ball(d) * np.diff(np.prod([edges] * d, axis=0))
         numbers = {one: self.species.count(one) for one in set(self.species)}
-        own = self.exclude if self.exclude > 1 else 1
-        ideal = np.array([numbers[a] * (numbers[b] - (own if a == b and own == 1 else 0)) for a, b in self.kinds], float)
+        bodies = [self.species[k : k + self.exclude] for k in range(0, len(self.species), self.exclude)]
+        own = lambda a, b: sum(body.count(a) * body.count(b) for body in bodies)
+        ideal = np.array([numbers[a] * numbers[b] - own(a, b) for a, b in self.kinds], float)
         many, pairs = summary.configurations, summary.pairs
         grouped = (many.sum(1) > 0).sum() >= _GROUPS
         n, counts = (many.sum(1), pairs.sum(1)) if grouped else (many.ravel(), pairs.reshape(-1, *pairs.shape[2:]))
