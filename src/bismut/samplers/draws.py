@@ -33,6 +33,8 @@ _COLUMNS = ("mean", "sd", "error", "5%", "95%", "ess_bulk", "ess_tail", "rhat")
 _SHOWN = 12  # rows of a table in a repr
 TRUSTED = 1.01  # R̂ without what memory makes of it, up to which chains agree
 _FEW = 100  # effective draws below which quantiles say little
+_CHANCE = 1e-3  # expected number of chains without one accepted trajectory, up to which there should be none
+_UNSOLVED = 0.02  # of trajectories, from which places that chains hardly leave are likely; the burn-in aims at half of it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,6 +76,19 @@ class Draws:
     def divergences(self) -> int:
         """How many draws have trajectories behind them that diverged."""
         return int(self.sample_stats["diverging"].sum())
+
+    @property
+    def stuck(self) -> int:
+        """How many chains had no trajectory accepted in all their draws, where at the acceptance of all chains there should be none."""
+        trajectories = self.draws * self.frozen.thin
+        if self.chains * (1 - self.acceptance) ** trajectories > _CHANCE:
+            return 0
+        return int((self.sample_stats["acceptance"].max(1) == 0).sum())
+
+    @property
+    def unsolved(self) -> float:
+        """The fraction of draws with a trajectory behind them that had a step without a solution, or one that does not lead back."""
+        return float(self.sample_stats["unsolved"].mean())
 
     @property
     def tuning(self) -> Tuning:
@@ -165,8 +180,8 @@ class Draws:
     @property
     def trusted(self) -> bool:
         """Whether every component has at least 100 effective draws and an R̂ ≤ √(1.01² + τ/(n − τ) − 1/n), where n draws of half a chain have the
-        memory τ, and no trajectory diverged. For long chains that is R̂ ≤ 1.01."""
-        return self.excess_rhat <= TRUSTED and self.ess >= _FEW and not self.divergences
+        memory τ, no trajectory diverged, and every chain moved. For long chains that is R̂ ≤ 1.01."""
+        return self.excess_rhat <= TRUSTED and self.ess >= _FEW and not self.divergences and not self.stuck
 
     def as_json(self) -> dict[str, Any]:
         """What `bismut sample --json` prints."""
@@ -193,13 +208,23 @@ class Draws:
         doubts = []
         if not self.excess_rhat <= TRUSTED:
             doubts.append(
-                f"R̂ is up to {self.rhat:.3f}, {self.excess_rhat:.3f} > {TRUSTED} without the share that memory explains: chains disagree, or are "
+                f"R̂ is up to {self.rhat:.4f}, {self.excess_rhat:.4f} > {TRUSTED} without the share that memory explains: chains disagree, or are "
                 "short against their memory; more draws, thin or burn_in would tell"
             )
         if self.ess < _FEW:
             doubts.append(f"only {self.ess:.0f} effective draws of the slowest parameter: take more draws, or a larger thin")
         if self.divergences:
             doubts.append(f"{self.divergences} trajectories diverged: ρ may be too steep somewhere for this step; raise acceptance=")
+        if self.stuck:
+            doubts.append(
+                f"{self.stuck} of {self.chains} chains never moved, where {self.acceptance:.2f} of all trajectories were accepted: "
+                "they are where ρ is too steep for this step, and count as draws; give start= or a longer burn_in"
+            )
+        if self.unsolved > _UNSOLVED:
+            doubts.append(
+                f"{self.unsolved:.1%} of the draws had a step that was not solved or does not lead back, which refuses its trajectory: "
+                "chains may hardly leave where that is so; raise acceptance="
+            )
         if self.ladder is not None and not self.ladder.trips.sum():
             doubts.append("no replica came back from the last level: take more levels, a nearer last one, or more draws")
         if self.record.note:

@@ -2,8 +2,9 @@
 
     q ← q ⊕ α dlog ρ,      α doubled where that raised log ρ, and quartered, the step undone, where it did not
 
-A few dozen such steps bring starts from the far tails of ρ, where no step size would be right, to its bulk, and leave them apart: nothing is
-minimised to the end. Points of surfaces are drawn on them, or brought there by the shortest way, and stay as they are.
+A few dozen such steps bring starts from the far tails of ρ, where no step size would be right, to its bulk. Points of surfaces are drawn on them, or
+brought there by the shortest way, and descend along them: dlog ρ without what is normal to the surface, Gᵀ(G Gᵀ)⁻¹G dlog ρ, and from q ⊕ α dlog ρ
+to the nearest point of the surface. Without that a few chains in a hundred begin where no step of the others can be solved, and never move.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import numpy as np
 from bismut.compile_cache import compiled
 from bismut.errors import BismutError, DomainError
 from bismut.mechanics import mechanical
-from bismut.mechanics.constraint import nearest_point
-from bismut.samplers.domain import Domain, checked_point
+from bismut.mechanics.constraint import nearest_point, project
+from bismut.samplers.domain import checked_point
 from bismut.samplers.target import Target
 from bismut.spaces import Point, scale
 
 _DESCENT = 40  # steps
+_FIRST = 0.1  # length of the first one, for a force of any size
 _TRIES = 5  # draws of starts that are to have a finite density
 _NEAR = 1e-9  # how far off a surface a start may be
 
@@ -37,11 +39,13 @@ def spread_starts(target: Target, chains: int, seed: Any, start: Any = None) -> 
     for attempt in range(_TRIES):
         keys = jax.random.split(jax.random.key(int(np.random.SeedSequence([*seed, attempt]).generate_state(1)[0])), chains)
         drawn = jax.vmap(domain.random)(keys)
-        if domain.constraint is not None:
-            drawn, on_surface = _onto(domain, drawn)
-        else:
-            drawn, on_surface = _descended(target, drawn), np.ones(chains, bool)
-        fine = np.isfinite(np.asarray(_density(target, drawn))) & np.asarray(on_surface)
+        try:
+            drawn, U = _descended(target, drawn)
+        except (TypeError, ValueError) as problem:
+            if domain.constraint is None:
+                raise
+            raise BismutError(f"constraint(q) fails on {domain.space}: {problem}.") from problem
+        fine = np.isfinite(np.asarray(U))
         new = ~good & fine
         q = drawn if q is None else jax.tree.map(lambda old, now, new=new: np.where(_across(new, now), now, old), q, drawn)
         good |= fine
@@ -91,31 +95,30 @@ def _density(target: Target, q: Point) -> Any:
 
 
 @compiled
-def _descended(target: Target, q: Point) -> Point:
+def _descended(target: Target, q: Point) -> tuple[Point, Any]:
     return jax.vmap(lambda one: _descend(target, one))(q)
 
 
-def _descend(target: Target, q: Point) -> Point:
+def _descend(target: Target, q: Point) -> tuple[Point, Any]:
+    """Where a descent from q leads, and U there: ∞ if no point of the surface was reached, or none where ρ and its slope are numbers."""
     space = target.domain.space
+    system = None if target.domain.constraint is None else mechanical(space, constraint=target.domain.constraint)
 
     def better(_, carry):
         q, U, force, alpha = carry
-        tried = space.move(q, scale(alpha, force))
-        lower, slope = target.potential(tried)
-        good = (lower < U) & jnp.isfinite(space.flatten(slope)).all()
+        tried, sound = space.move(q, scale(alpha, force)), True
+        if system is not None:
+            tried, root = nearest_point(system, tried, 0.0)
+            sound = root.converged & (jnp.max(jnp.abs(system.constraint(tried))) < _NEAR)
+        lower, steeper = target.potential(tried)
+        if system is not None:
+            steeper, root = project(system, tried, steeper, 0.0)
+            sound = sound & root.converged
+        size = jnp.linalg.norm(space.flatten(steeper))
+        good = (lower < U) & jnp.isfinite(size) & sound
         keep = lambda new, old: jax.tree.map(lambda a, b: jnp.where(good, a, b), new, old)
-        return (*keep((tried, lower, slope), (q, U, force)), jnp.where(good, 2 * alpha, alpha / 4))
+        further = jnp.where(jnp.isfinite(U), 2 * alpha, _FIRST / (1 + size))
+        return (*keep((tried, lower, steeper), (q, U, force)), jnp.where(good, further, alpha / 4))
 
-    U, force = target.potential(q)
-    alpha = 0.1 / (1 + jnp.linalg.norm(space.flatten(force)))
-    return jax.lax.fori_loop(0, _DESCENT, better, (q, U, force, alpha))[0]
-
-
-def _onto(domain: Domain, q: Point) -> tuple[Point, Any]:
-    system = mechanical(domain.space, constraint=domain.constraint)
-    try:
-        near, root = jax.jit(jax.vmap(lambda one: nearest_point(system, one, 0.0)))(q)
-    except (TypeError, ValueError) as problem:
-        raise BismutError(f"constraint(q) fails on {domain.space}: {problem}.") from problem
-    off = np.abs(np.asarray(jax.vmap(domain.constraint)(near))).max(1)  # pyright: ignore[reportArgumentType, reportOptionalCall]
-    return near, np.asarray(root.converged) & (off < _NEAR)
+    nowhere = (q, jnp.full((), jnp.inf), space.zero(), jnp.zeros(()))  # the first step only reaches the surface, so that all are one program
+    return jax.lax.fori_loop(0, _DESCENT + 1, better, nowhere)[:2]
