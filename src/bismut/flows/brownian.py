@@ -147,16 +147,18 @@ class Brownian(Flow):
         return new, solve
 
     def init_cache(self, state: State, t) -> tuple[Velocity, ...]:
-        """The force at the beginning of a Metropolised step, which is that at the end of the step before."""
-        return (self.slope(state.q, jnp.asarray(t, self.system.dtype)),) if self.metropolised else ()
+        """The force at the beginning of a Metropolised step, which is that at the end of the step before. Where the potential depends on time it is not:
+        a step is made with the clock at rest at t, both kicks and the acceptance, and then the clock moves on."""
+        return (self.slope(state.q, jnp.asarray(t, self.system.dtype)),) if self.metropolised and not self.system.time_dependent else ()
 
     def step_with_cache(self, state: State, cache: tuple[Velocity, ...], h, dW, t) -> tuple[State, tuple[Velocity, ...], Solve]:
         dtype, n = self.system.dtype, self.system.space.dim
         h, t = jnp.asarray(h, dtype), jnp.asarray(t, dtype)
         z, extra, accepted = self.system.space.unflatten(dW[:n] / jnp.sqrt(h)), dW[n:] / jnp.sqrt(h), jnp.ones_like(h)
         if self.metropolised:
-            new, slope, solve, accepted = self._accepted_or_rejected(state, cache[0], h, z, extra, t)
-            cache = (cast(slope, dtype),)
+            slope = cache[0] if cache else self.slope(state.q, t)
+            new, slope, solve, accepted = self._accepted_or_rejected(state, slope, h, z, extra, t)
+            cache = (cast(slope, dtype),) if cache else ()
         elif self.mobility is not None:
             new, solve = self._ito(state, h, z, t), Solve.explicit(self.system.dtype)
         else:
