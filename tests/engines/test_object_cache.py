@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -48,6 +49,20 @@ def test_a_damaged_file_is_compiled_again_and_replaced(folder, damage):
     assert machine_code("a", "x", compile_code) == b"machine code"
     assert len(calls) == 2
     assert file.read_bytes() == whole
+
+
+@pytest.mark.parametrize("take", [shutil.copy, os.replace], ids=["copied", "renamed"])
+def test_a_file_under_the_name_of_another_is_compiled_again(folder, take):
+    """Its bytes are whole, but they are those of another module."""
+    first, calls = compiler(b"code of x")
+    machine_code("a", "x", first)
+    machine_code("a", "y", lambda: b"code of y")
+    x, y = (folder / hashlib.sha256(f"a\0{text}".encode()).hexdigest() for text in "xy")
+    whole = x.read_bytes()
+    take(y, x)
+    assert machine_code("a", "x", first) == b"code of x"
+    assert len(calls) == 2
+    assert x.read_bytes() == whole
 
 
 def test_a_folder_that_others_can_write_to_is_not_used(folder):

@@ -3,10 +3,10 @@
 Of the processor time to a first result LLVM takes from 8 % (a pendulum) to 40 % (patchy disks); imports, tracing and writing the code take the rest.
 
     name     SHA-256 of LLVM's version, the processor with its features, how far code is optimised, and the text of the module
-    content  SHA-256 of the code, then the code
+    content  SHA-256 of the name and the code, then the code
 
-A file whose content does not fit its checksum is compiled again and replaced, never run. Files appear whole, by a rename, so processes need no lock.
-The folder is BISMUT_PROGRAMS, or bismut/programs in the user's cache folder; it must belong to the user and be writable by no other, because what
+A file whose content does not fit its checksum, damaged or under the name of another module, is compiled again and replaced, never run. Files appear
+whole, by a rename, so processes need no lock. The folder is BISMUT_PROGRAMS, or bismut/programs in the user's cache folder; it must belong to the user and be writable by no other, because what
 lies there is run. BISMUT_PROGRAMS=off keeps nothing. The least recently used files go when there are more than 256 MB.
 """
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 LIMIT = 256 * 2**20  # bytes
 _KEPT = 0.75  # of the limit, after the least recently used are gone
-_CHECKSUM = 32  # bytes
+_CHECKSUM = 32  # bytes of a checksum
 
 
 def machine_code(identity: str, text: str, compile_code: Callable[[], bytes]) -> bytes:
@@ -68,6 +68,11 @@ def _usable(folder: Path) -> Path | None:
     return folder
 
 
+def _checksum(name: str, code: bytes) -> bytes:
+    """Of code and of what it is the code of: a file that was copied or renamed is another module's."""
+    return hashlib.sha256(name.encode() + b"\0" + code).digest()
+
+
 def _read(file: Path) -> bytes | None:
     """The code in a file; None if there is none, or if it is damaged."""
     try:
@@ -75,8 +80,8 @@ def _read(file: Path) -> bytes | None:
     except OSError:
         return None
     checksum, code = content[:_CHECKSUM], content[_CHECKSUM:]
-    if hashlib.sha256(code).digest() != checksum:
-        log.info("%s is damaged and compiled again", file)
+    if _checksum(file.name, code) != checksum:
+        log.info("%s is damaged, or another's, and compiled again", file)
         return None
     try:
         os.utime(file)  # used now
@@ -89,7 +94,7 @@ def _write(folder: Path, name: str, code: bytes) -> None:
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".", delete=False) as file:
             temporary = Path(file.name)
-            file.write(hashlib.sha256(code).digest() + code)
+            file.write(_checksum(name, code) + code)
         temporary.replace(folder / name)
         _evict(folder)
     except OSError as problem:
