@@ -6,8 +6,9 @@ Of the processor time to a first result LLVM takes from 8 % (a pendulum) to 40 %
     content  SHA-256 of the name and the code, then the code
 
 A file whose content does not fit its checksum, damaged or under the name of another module, is compiled again and replaced, never run. Files appear
-whole, by a rename, so processes need no lock. The folder is BISMUT_PROGRAMS, or bismut/programs in the user's cache folder; it must belong to the user and be writable by no other, because what
-lies there is run. BISMUT_PROGRAMS=off keeps nothing. The least recently used files go when there are more than 256 MB.
+whole, by a rename, so processes need no lock. The folder is BISMUT_PROGRAMS, or bismut/programs in the user's cache folder; it must belong to the
+user and be writable by no other, because what lies there is run. BISMUT_PROGRAMS=off keeps nothing. The least recently used files go when there are
+more than 256 MB.
 """
 
 from __future__ import annotations
