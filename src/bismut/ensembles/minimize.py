@@ -15,7 +15,6 @@ from bismut.arguments import checked
 from bismut.compile_cache import compiled, partition
 from bismut.engines.engine import Course, Schedule
 from bismut.ensembles.task import build_task, native
-from bismut.ensembles.trajectory import MAX_OPERATIONS
 from bismut.errors import BismutError, DomainError
 from bismut.flows import descent
 from bismut.flows.descent import Descent
@@ -99,7 +98,7 @@ def _advance(system: System, first: Descent, t0: float):
         step=lambda now, dW, h, t, shared: descent.step(shared[0].at(t), now, t),
         state=lambda now: now,
     )
-    program = native("minimize", shared, first, make, MAX_OPERATIONS)
+    program = native("minimize", shared, first, make)  # however many operations: they are many because pairs are, whose code is short
     if program is None:
         return lambda now, count: _by_xla(system, now, np.asarray(t0, dtype), np.asarray(count, np.int32))
     course, (numbers, _) = Course(0.0, t0), partition(shared)

@@ -1,5 +1,7 @@
 """Starts of matter: lattices, random packings, and minima of the energy on every kind of space."""
 
+import importlib
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ from scipy.spatial import KDTree
 
 import bismut as bm
 from bismut.errors import BismutError
+from bismut.flows import descent
 
 
 def nearest(x: np.ndarray, sides) -> np.ndarray:
@@ -82,6 +85,33 @@ def test_overlapping_points_in_a_box_are_driven_apart():
     assert nearest(np.asarray(end.q), side).min() > 0.85
     slope = jax.grad(lambda x: system.potential(x, 0.0))(end.q)
     assert np.isclose(float(jnp.abs(slope).max()), end.force, rtol=1e-6)
+
+
+def test_many_points_are_minimised_by_machine_code_in_few_steps(monkeypatch):
+    """Shaken stiff directions would take 2450 steps to 1e-3 and 7400 to 1e-6."""
+    monkeypatch.setattr(importlib.import_module("bismut.ensembles.minimize"), "_by_xla", None)
+    side = (216 / 0.8442) ** (1 / 3)
+    liquid = bm.mechanical(bm.Euclidean(3) ** 216, potential=bm.lennard_jones(cutoff=(2.2, 2.5)), box=side)
+    end = bm.minimize(liquid, bm.random_packing(216, box=side, distance=0.85, seed=1), tolerance=1e-6)
+    assert end.converged
+    assert end.steps <= 3500
+    assert end.energy / 216 < -6.65
+
+
+def test_the_energy_never_rises_and_the_step_fits_the_stiffest_direction():
+    """ω = 1, 10 and 100: h grows until c/ω, and U falls from step to step, also where the first step is much too long."""
+    well = bm.mechanical(bm.Euclidean(3), potential=lambda q: 0.5 * (q[0] ** 2 + 100 * q[1] ** 2 + 1e4 * q[2] ** 2))
+
+    def go(now, _):
+        now = descent.step(well, now, 0.0)
+        return now, (now.energy, now.h)
+
+    run = jax.jit(lambda h: jax.lax.scan(go, descent.begin(well, jnp.ones(3), h, 0.0), length=1000)[1])
+    for first in (1e-3, 1.0):
+        energy, h = map(np.asarray, run(first))
+        assert np.all(np.diff(energy) <= 16 * np.finfo(float).eps * energy[:-1])
+        assert energy[-1] < 1e-6
+        assert np.median(h[500:]) < 2 / 100
 
 
 def test_on_a_group_and_under_constraints():
