@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.ensembles import moments
 from bismut.errors import DomainError
-from bismut.response.transport import Estimate, _agree
+from bismut.response.displacements import Spread, Summary, _fluctuations
+from bismut.response.pushed import bodies_pushed
+from bismut.response.transport import Estimate, Transport, _agree
 
 
 def rotor(strength, friction=1.0):
@@ -93,6 +96,136 @@ def test_overdamped_rotations_have_a_tensor_and_no_velocity():
     assert np.all(np.abs(off) < 4.5)
 
 
+FREE = {  # of a body without forces: how it moves, D, what the step takes, and the shortest run that shows it
+    "so3": ("Brownian", 1.0, 0.0, {"step": 0.02, "steps": 2000, "lags": 8}),
+    "fast": ("Brownian", 20.0, 0.0, {"step": 0.001, "steps": 2000, "lags": 8}),
+    "se3": ("Brownian", 1.0, 1e-3, {"step": 0.01, "steps": 1000, "lags": 8, "part": lambda v: v[2:4]}),
+    "inertia": ("Langevin", 0.2, 2e-4, {"step": 0.02, "steps": 8000, "lags": 40}),
+}
+
+
+@pytest.mark.parametrize("name", FREE)
+def test_turns_about_different_axes_do_not_add_up_unless_every_step_is_added(name):
+    """Lags of many steps: D = kT M of free rotation to 2e-4 of it by the response, whose error is smaller. With log R between lags it is 0.955 of it.
+
+    Rotations of SE3 carry its translations along, 1e-3 at this step; and Cayley's drift is too short by 5h²kT/12m.
+    """
+    kind, exact, bias, settings = FREE[name]
+    space = bm.SE3() if name == "se3" else bm.SO3()
+    system = bm.mechanical(space, mass=1.0, potential=lambda q: 0.0 * (q[1][0] if name == "se3" else q[2, 2]))
+    if kind == "Brownian":
+        scheme = bm.Brownian(system, temperature=1.0, mobility=exact)
+        start = scheme.start(space.origin())
+    else:
+        scheme = bm.Langevin(system, temperature=1.0, friction=1 / exact, splitting=bm.GJI)
+        start = scheme.start(space.origin(), temperature=1.0)
+    measured = bm.transport(scheme, start, trajectories=16, seed=1, **settings)
+    assert measured.agree
+    assert not measured.doubt
+    value, error = measured.ways["response"].trace
+    assert error < 2e-4 * exact
+    assert abs(value - exact) < (bias + 2e-4) * exact
+
+
+def test_turns_are_counted_in_every_step_however_far_lags_are_apart():
+    """A free rotor turns by 6 radians, a standard deviation, in 64 steps: with lags so far apart each way has D = 10 within 4.5 standard errors."""
+    system = bm.mechanical(bm.Circle(), potential=lambda q: 0.0 * q)
+    scheme = bm.Langevin(system, temperature=1.0, friction=0.1)
+    start = scheme.start(jnp.zeros(()), temperature=1.0)
+    measured = bm.transport(scheme, start, step=0.1, steps=8000, trajectories=64, every=64, lags=32, window=80.0, seed=1)
+    assert measured.agree
+    assert within(measured, 10.0, 4.5)
+    assert all(one.trace[1] < 1.3 for one in measured.ways.values())
+
+
+def test_a_step_in_which_an_angle_turns_half_way_is_doubted():
+    system = bm.mechanical(bm.SO3(), mass=1.0, potential=lambda R: 0.0 * R[2, 2])
+    scheme = bm.Brownian(system, temperature=1.0, mobility=1.0)
+    measured = bm.transport(scheme, scheme.start(jnp.eye(3)), step=0.5, steps=40, lags=5, trajectories=4, response=False)
+    assert "turn half way in one step" in measured.doubt
+
+
+def test_unlike_bodies_are_each_pushed():
+    """Γ = 1 and 3: the mean over bodies is ⅔ by every way, and the answer to a force is not that of the first body alone."""
+    system = bm.mechanical(bm.Euclidean(1) ** 2, mass=1.0, potential=lambda q: 0.0 * jnp.sum(q * q))
+    scheme = bm.Langevin(system, temperature=1.0, friction=jnp.array([[1.0], [3.0]]), splitting=bm.GJI)
+    start = scheme.start(jnp.zeros((2, 1)), temperature=1.0)
+    measured = bm.transport(scheme, start, step=0.2, steps=800, trajectories=100, every=1, lags=100, seed=1)
+    assert measured.agree
+    assert measured.best == "response"
+    assert measured.value[0, 0] == pytest.approx(2 / 3, rel=1e-3)
+    assert within(measured, 2 / 3, 4.5)
+
+
+def test_one_of_many_bodies_stands_for_all_only_if_they_are_alike():
+    free = bm.mechanical(bm.Euclidean(3) ** 8, mass=1.0, potential=lambda q: 0.0 * jnp.sum(q * q))
+    unlike = jnp.linspace(1.0, 2.0, 8)[:, None] * jnp.ones((8, 3))
+    pushes = {}
+    for name, friction in (("like", jnp.full((8, 3), 1.5)), ("unlike", unlike)):
+        scheme = bm.Langevin(free, temperature=1.0, friction=friction)
+        picked = Spread(None, None, 4).picked
+        pushes[name] = bodies_pushed(scheme, scheme.start(jnp.zeros((8, 3)), temperature=1.0), picked)
+    assert pushes["like"] == (1, "")
+    assert pushes["unlike"][0] == 0
+    assert "their frictions differ" in pushes["unlike"][1]
+
+
+def test_ways_that_do_not_agree_are_not_hidden_by_a_small_error():
+    way = lambda value, error: Estimate(np.array([[value]]), np.array([[error]]), error, 1.0)
+    curves = {"lag": np.arange(3.0)}
+    apart = Transport({"einstein": way(1.0, 0.1), "response": way(3.0, 0.0)}, {}, 1.0, 1.0, {}, False, "", curves)
+    assert apart.value[0, 0] == 1.0
+    assert "by einstein; THE WAYS DO NOT AGREE" in repr(apart)
+
+
+def test_a_mean_drift_is_no_diffusion():
+    """U = −q with Γ = 1: drift 1 and D = 1 by each way; the drift is reported. Its square would make 16 of it."""
+    system = bm.mechanical(bm.Euclidean(1), potential=lambda q: -q[0])
+    scheme = bm.Langevin(system, temperature=1.0, friction=1.0, splitting=bm.GJI)
+    start = scheme.start(jnp.zeros(1), temperature=1.0)
+    measured = bm.transport(scheme, start, step=0.1, steps=1000, burn_in=100, trajectories=200, seed=1)
+    assert measured.agree
+    assert "mean drift" in measured.doubt
+    assert within(measured, 1.0, 4.5)
+    assert all(one.trace[1] < 0.2 for one in measured.ways.values())
+
+
+def test_what_the_drift_takes_away_has_a_covariance():
+    """The errors of what is left when v v τ was subtracted are those of the slope of a jackknife over trajectories, to 1/n."""
+    rng = np.random.default_rng(2)
+    n, d, lags = 400, 2, 5
+    both = rng.normal(size=(n, 2, lags, d * d + 1))
+    both[..., -1] = both[..., [0, 3]].mean(-1)
+    drift = np.array([1.0, -0.5, 0.9, -0.4]) + 0.3 * rng.normal(size=(n, 2 * d)) + 0.2 * both[:, 0, 1, :4]
+    lag = np.arange(lags) * 0.7
+
+    def summary(rows):
+        own, off = drift[rows] - drift[rows].mean(0), both[rows] - both[rows].mean(0)
+        cross = np.einsum("nklr,ni->klri", off, own)
+        return Summary(moments.gather(both[rows]), moments.gather_joint(drift[rows], np.ones(len(own), bool)), cross)
+
+    value, error = _fluctuations(summary(np.arange(n)), lag)
+    left = np.stack([_fluctuations(summary(np.delete(np.arange(n), i)), lag)[0] for i in range(n)])
+    np.testing.assert_allclose(error, np.sqrt((n - 1) / n * ((left - left.mean(0)) ** 2).sum(0)), rtol=0.02)
+    halves = [summary(np.arange(150)), summary(np.arange(150, n))]
+    merged = Spread(None, None, lags).merge(*halves)
+    for one, other in zip(_fluctuations(merged, lag), (value, error), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_the_error_of_an_answer_knows_what_is_left_of_the_transient():
+    """Without noise in the answer nothing else is uncertain: a bounded oscillator, D = 0, and a free rotor read after two correlation times."""
+    oscillator = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q)
+    rotor = bm.mechanical(bm.Circle(), potential=lambda q: 0.0 * q)
+    for system, friction, exact, lags in ((oscillator, 1.0, 0.0, 100), (rotor, 0.1, 10.0, 100)):
+        scheme = bm.Langevin(system, temperature=1.0, friction=friction)
+        start = scheme.start(system.space.origin(), temperature=1.0)
+        measured = bm.transport(scheme, start, step=0.1, steps=8000, burn_in=100, trajectories=16, seed=1, lags=lags, every=4)
+        value, error = measured.ways["response"].trace
+        assert 0 < error < 0.2
+        assert abs(value - exact) < 2 * error
+
+
 def test_a_flux_of_ones_own_is_integrated_and_scaled():
     """J = p of the free particle, scale 3: three times its diffusion; which force drives it is not known."""
     system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.0 * q @ q)
@@ -165,10 +298,10 @@ def test_a_screw_with_inertia_falls_short_of_its_mobility():
         assert abs(response.value[a, b] - mobility[a, b]) > 10 * error, (a, b)
 
 
-ROTORS = {  # strength, friction: exact, step, steps, trajectories, steps between lags
-    (0.5, 1.0): (0.8149716670, 0.05, 20_000, 8000, 4),
-    (1.0, 1.0): (0.4826655234, 0.05, 20_000, 16_000, 4),
-    (0.5, 0.1): (5.01256271, 0.1, 40_000, 16_000, 16),
+ROTORS = {  # strength, friction: exact, step, steps, trajectories, steps between lags, lags
+    (0.5, 1.0): (0.8149716670, 0.05, 20_000, 8000, 4, 100),
+    (1.0, 1.0): (0.4826655234, 0.05, 20_000, 16_000, 4, 100),
+    (0.5, 0.1): (5.01256271, 0.1, 40_000, 28_000, 16, 140),
 }
 
 
@@ -176,8 +309,9 @@ ROTORS = {  # strength, friction: exact, step, steps, trajectories, steps betwee
 @pytest.mark.parametrize(("strength", "friction"), ROTORS)
 def test_rotors_to_three_per_mille(strength, friction):
     """Each way within four standard errors of 0.3 % or less, a false alarm of 6e-5 each; the bias of the step is below 5e-4."""
-    exact, step, steps, trajectories, every = ROTORS[strength, friction]
-    measured = bm.transport(*rotor(strength, friction), step=step, steps=steps, burn_in=400, trajectories=trajectories, every=every, seed=7)
+    exact, step, steps, trajectories, every, lags = ROTORS[strength, friction]
+    settings = {"step": step, "steps": steps, "burn_in": 400, "trajectories": trajectories, "every": every, "lags": lags, "seed": 7}
+    measured = bm.transport(*rotor(strength, friction), **settings)
     print(measured)
     assert measured.agree
     assert within(measured, exact)

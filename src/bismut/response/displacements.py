@@ -4,8 +4,12 @@
 
     MSD_ab(τ) = ⟨ΔX_a ΔX_b⟩,      G_ab(τ) = ⟨J_a(t) ΔX_b⟩ = ∫₀^τ ⟨J_a(t) J_b(t − s)⟩ ds,       ΔX = X(t) − X(t − τ)
 
-Every look is an origin. G is the running integral of Green and Kubo with the displacement itself as the sum, so no time step is lost in quadrature.
-Leading axes of a displacement are bodies, over which is averaged; the last one has the components a, b.
+less what the mean drift v and the mean flux J̄ contribute, v_a v_b τ² and J̄_a v_b τ: transport is of fluctuations. Every lag is an origin. G is the
+running integral of Green and Kubo with the displacement itself as the sum, so no time step is lost in quadrature. Leading axes of a displacement are
+bodies, over which is averaged; the last one has the components a, b.
+
+X is added up step by step wherever that matters (`looks_between`). On a group q_j ⊖ q_{j−1} of many steps is not the integral of the velocity: of a
+free Brownian rotation log R is too short, and D by about 0.12 · 2Dδt, 5 % at the longest stride in which no turn is lost.
 """
 
 from __future__ import annotations
@@ -25,13 +29,29 @@ from bismut.ensembles.observers.displacement import by_angles
 from bismut.ensembles.observers.report import ObserverReport
 from bismut.ensembles.observers.watcher import Watcher
 from bismut.mechanics import Scheme, State
-from bismut.spaces import Power, Space
+from bismut.spaces import Euclidean, Power, Product, Space
 
 
 def bodies_and_components(space: Space, v: Any) -> jax.Array:
     """A displacement as (bodies, components): all of it for one body, side by side the arrays of each of several."""
     count = space.count if isinstance(space, Power) else 1
     return jnp.concatenate([jnp.reshape(leaf, (count, -1)) for leaf in jax.tree.leaves(v)], 1)
+
+
+def looks_between(space: Space, flux: Callable | None, every: int) -> tuple[int, int]:
+    """Steps between looks and looks between lags, where lags are `every` steps apart: a look at each step where displacements do not add up. The
+    integral of a flux, which may cost more than a step, is taken at the lags."""
+    return (every, 1) if flux is not None or adds_up(space) else (1, every)
+
+
+def adds_up(space: Space) -> bool:
+    """Whether the displacement over many steps is the sum of those of its steps."""
+    match space:
+        case Product():
+            return all(map(adds_up, space.factors))
+        case Power():
+            return adds_up(space.base)
+    return type(space) is Euclidean
 
 
 class Moving(Watcher):
@@ -60,7 +80,7 @@ class Moving(Watcher):
 
 
 class Spreading(NamedTuple):
-    """Looks so far, time, point and flux of the last one, X, recent values of X (newest first), and sums for each lag."""
+    """Looks so far; time, point and flux of the last one; X, its recent values at lags (newest first); sums of J, and those of each lag."""
 
     count: Any
     t: Any
@@ -68,67 +88,130 @@ class Spreading(NamedTuple):
     flux: Any
     position: Any
     recent: Any
+    mean: KahanSum
     squares: KahanSum
     products: KahanSum
 
 
+class Summary(NamedTuple):
+    """Over trajectories: the numbers of all lags (2, lags, d² + 1), those of the drift (v, J̄), and their covariances times n."""
+
+    lags: moments.Moments
+    drift: moments.Joint
+    cross: np.ndarray  # (2, lags, d² + 1, 2d)
+
+
 class Spread(Moving):
-    """(MSD(2τ) − MSD(τ))/2τ and G(τ), each (lags, d, d), of every trajectory; reported with errors over trajectories, and so their mean diagonal."""
+    """(MSD(2τ) − MSD(τ))/2τ and G(τ), each (lags, d, d), of every trajectory, less what the mean drift contributes; reported with errors over
+    trajectories, and so their mean diagonal."""
 
     lags: int = eqx.field(static=True)
     seen: bool = eqx.field(static=True, default=True)  # whether there is a flux to multiply with
+    stride: int = eqx.field(static=True, default=1)  # looks between lags
+
+    def _size(self, scheme, flux):
+        if self.flux is not None:
+            return flux.shape
+        return jax.eval_shape(lambda: self.picked(scheme, scheme.space.zero(scheme.system.dtype))).shape
 
     def begin(self, scheme, state, t):
-        flux = self._flux(scheme, state, t)
-        size = jax.eval_shape(lambda: self.picked(scheme, scheme.space.zero(scheme.system.dtype)) if self.flux is None else flux).shape
+        flux = None if self.flux is None else self.current(scheme, state, t)
+        size = self._size(scheme, flux)
         sums = KahanSum.zero(jnp.zeros((self.lags, size[1], size[1]), scheme.system.dtype))
         blank = jnp.zeros(size, scheme.system.dtype)
         recent = jnp.zeros((self.lags, *size), scheme.system.dtype)
-        return Spreading(jnp.zeros((), jnp.int32), jnp.asarray(t, blank.dtype), state.q, flux, blank, recent, sums, sums)
-
-    def _flux(self, scheme, state, t):
-        if self.seen:
-            return self.current(scheme, state, t)
-        return jnp.zeros(jax.eval_shape(lambda: self.picked(scheme, scheme.space.zero(scheme.system.dtype))).shape, scheme.system.dtype)
+        mean = KahanSum.zero(blank[0])
+        flux = blank if flux is None else flux
+        return Spreading(jnp.zeros((), jnp.int32), jnp.asarray(t, blank.dtype), state.q, flux, blank, recent, mean, sums, sums)
 
     def look(self, memory, scheme, state, t):
-        flux = self._flux(scheme, state, t)
+        flux = memory.flux if self.flux is None else self.current(scheme, state, t)
         position = memory.position + self.gained(scheme, memory.q, memory.flux, state, flux, t - memory.t)
-        recent = jnp.concatenate([position[None], memory.recent[:-1]])
-        known = (jnp.arange(self.lags, dtype=jnp.int32) <= memory.count)[:, None, None]
-        moved = jnp.where(known, position - recent, 0.0)
-        mean = lambda a, b: jnp.sum(a[..., :, None] * b[..., None, :], 1) / position.shape[0]
-        squares, products = memory.squares.add(mean(moved, moved)), memory.products.add(mean(jnp.broadcast_to(flux, moved.shape), moved))
-        return Spreading(memory.count + 1, jnp.asarray(t, memory.t.dtype), state.q, flux, position, recent, squares, products), ()
+        sums: tuple = (memory.recent, memory.mean, memory.squares, memory.products)
+
+        def taken(recent, mean, squares, products):
+            now = jnp.zeros_like(position) if not self.seen else flux if self.flux is not None else self.current(scheme, state, t)
+            recent = jnp.concatenate([position[None], recent[:-1]])
+            known = (jnp.arange(self.lags, dtype=jnp.int32) * self.stride <= memory.count)[:, None, None]
+            moved = jnp.where(known, position - recent, 0.0)
+            over = lambda a, b: jnp.sum(a[..., :, None] * b[..., None, :], 1) / position.shape[0]
+            squares, products = squares.add(over(moved, moved)), products.add(over(jnp.broadcast_to(now, moved.shape), moved))
+            return recent, mean.add(jnp.sum(now, 0) / position.shape[0]), squares, products
+
+        if self.stride == 1:
+            sums = taken(*sums)
+        else:
+            # A loop of one round or of none: machine code leaves sums that are not due where they lie, where a branch would copy them in every step.
+            due = memory.count % self.stride == 0
+            sums = jax.lax.while_loop(lambda carry: carry[0], lambda carry: (jnp.zeros((), bool), *taken(*carry[1:])), (due, *sums))[1:]
+        return Spreading(memory.count + 1, jnp.asarray(t, memory.t.dtype), state.q, flux, position, *sums), ()
 
     def close(self, tally, memory, ended):
-        origins = np.maximum(ended.looks - np.arange(self.lags), 1)[:, None, None]
+        looks = (ended.looks - 1) // self.stride + 1
+        origins = np.maximum(looks - np.arange(self.lags), 1)[:, None, None]
         squares, products = memory.squares.value() / origins, memory.products.value() / origins
-        half, lag = (self.lags - 1) // 2, ended.h * ended.every * np.arange(self.lags)
+        half, lag = (self.lags - 1) // 2, ended.h * ended.every * self.stride * np.arange(self.lags)
         slopes = np.full_like(squares, np.nan)
         slopes[:, 1 : half + 1] = (squares[:, 2 : 2 * half + 1 : 2] - squares[:, 1 : half + 1]) / (2 * lag[1 : half + 1, None, None])
         both = np.stack([slopes, products], 1)
         mean = np.trace(both, axis1=-2, axis2=-1) / both.shape[-1]  # of its own: components of a trajectory are not independent
-        return moments.gather(np.concatenate([both.reshape(*mean.shape, -1), mean[..., None]], -1), ended.finished)
+        both = np.concatenate([both.reshape(*mean.shape, -1), mean[..., None]], -1)
+        drift = np.asarray(memory.position, float).mean(1) / max((ended.looks - 1) * ended.every * ended.h, 1e-300)
+        drift = np.concatenate([drift, memory.mean.value() / looks], -1)
+        joint, lags = moments.gather_joint(drift, ended.finished), moments.gather(both, ended.finished)
+        off = (both - lags.mean)[ended.finished]
+        own = (drift - joint.mean)[ended.finished]
+        cross = np.stack([(off * own[:, i].reshape(-1, 1, 1, 1)).sum(0) for i in range(own.shape[1])], -1)
+        return Summary(lags, joint, cross)
 
     def merge(self, a, b):
-        return moments.merge(a, b)
+        share = a.drift.n * b.drift.n / max(a.drift.n + b.drift.n, 1)
+        shift = (b.lags.mean - a.lags.mean)[..., None] * (b.drift.mean - a.drift.mean)
+        return Summary(moments.merge(a.lags, b.lags), moments.merge_joint(a.drift, b.drift), a.cross + b.cross + share * shift)
 
     def report(self, name, summary, clock):
-        n = np.asarray(summary.n)
-        error = np.sqrt(summary.second / np.maximum(n - 1, 1) / np.maximum(n, 1))
-        d = round((summary.mean.shape[-1] - 1) ** 0.5)
+        n, d = int(summary.drift.n), summary.drift.mean.shape[0] // 2
+        lag = clock.h * clock.every * self.stride * np.arange(self.lags)
+        value, error = _fluctuations(summary, lag)
         variables: dict = {}
         for kind, i in (("einstein", 0), ("green_kubo", 1)):
-            for suffix, numbers in (("", summary.mean[i]), ("_stderr", error[i])):
+            for suffix, numbers in (("", value[i]), ("_stderr", error[i])):
                 variables[kind + suffix] = (("lag", "a", "b"), numbers[:, :-1].reshape(-1, d, d))
                 variables[f"{kind}_mean{suffix}"] = (("lag",), numbers[:, -1])
-        lag = clock.h * clock.every * np.arange(self.lags)
-        return ObserverReport(name, variables | {"count": ((), n.max())}, {"lag": lag}, f"diffusion at {self.lags} lags")
+        drift, scatter = summary.drift.mean[:d], np.diagonal(summary.drift.scatter)[:d]
+        variables |= {"drift": (("a",), drift), "drift_stderr": (("a",), np.sqrt(scatter / max(n - 1, 1) / max(n, 1)))}
+        return ObserverReport(name, variables | {"count": ((), np.asarray(n))}, {"lag": lag}, f"diffusion at {self.lags} lags")
+
+
+def _fluctuations(summary: Summary, lag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means (2, lags, d² + 1) less what the drift contributes, c τ m_ab, and their errors.
+
+    m_ab = ⟨v_a⟩⟨v_b⟩, c = 3/2 of [MSD(2τ) − MSD(τ)]/2τ;      m_ab = ⟨J̄_a⟩⟨v_b⟩, c = 1 of G(τ)
+
+    A product of two means over n trajectories is too large by their covariance/n.
+    """
+    n, x, d = int(summary.drift.n), summary.drift.mean, summary.drift.mean.shape[0] // 2
+    covariance, cross, second = (part / max(n - 1, 1) / max(n, 1) for part in (summary.drift.scatter, summary.cross, summary.lags.second))  # of means
+    value, variance = summary.lags.mean.copy(), second.copy()
+    for kind, factor in enumerate((1.5, 1.0)):
+        product, slope = np.zeros(d * d + 1), np.zeros((d * d + 1, 2 * d))
+        for a in range(d):
+            for b in range(d):
+                i, row = a + kind * d, a * d + b
+                product[row] = x[i] * x[b] - covariance[i, b]
+                slope[row, i] += x[b]
+                slope[row, b] += x[i]
+        diagonal = np.arange(d) * (d + 1)
+        product[-1], slope[-1] = product[diagonal].mean(), slope[diagonal].mean(0)
+        size = factor * lag[:, None]
+        value[kind] -= size * product
+        own = np.einsum("ri,ij,rj->r", slope, covariance, slope)
+        variance[kind] += size**2 * own - 2 * size * np.einsum("lri,ri->lr", cross[kind], slope)
+    return value, np.sqrt(np.maximum(variance, 0.0))
 
 
 class Drifting(NamedTuple):
-    """Time and point of the last look, X, and X when the transient was over."""
+    """Time and point of the last look, X, and X when the transient was over and before, at the times `_SHARES` of it."""
 
     t: Any
     q: Any
@@ -136,25 +219,30 @@ class Drifting(NamedTuple):
     early: Any
 
 
+_SHARES = (1.0, 0.75, 0.625, 0.5)  # of a transient; several, because what oscillates may be zero at one of them
+
+
 class Drift(Moving):
-    """(X(T) − X(t1))/(T − t1) of every trajectory, kept unchanged."""
+    """(X(T) − X(t1))/(T − t1) of the first bodies of every trajectory, and the same from earlier times on, kept unchanged."""
 
     after: float = eqx.field(static=True)  # t1
+    bodies: int = eqx.field(static=True, default=1)
 
     def begin(self, scheme, state, t):
         size = jax.eval_shape(lambda: self.picked(scheme, scheme.space.zero(scheme.system.dtype))).shape
         zero = jnp.zeros(size, scheme.system.dtype)
-        return Drifting(jnp.asarray(t, zero.dtype), state.q, zero, zero)
+        return Drifting(jnp.asarray(t, zero.dtype), state.q, zero, jnp.zeros((len(_SHARES), *size), zero.dtype))
 
     def look(self, memory, scheme, state, t):
         position = memory.position + self.gained(scheme, memory.q, memory.position, state, memory.position, t - memory.t)
-        early = jnp.where(t <= self.after, position, memory.early)
+        early = jnp.stack([jnp.where(t <= share * self.after, position, kept) for share, kept in zip(_SHARES, memory.early, strict=True)])
         return Drifting(jnp.asarray(t, memory.t.dtype), state.q, position, early), ()
 
     def close(self, tally, memory, ended):
         looks = ended.t0 + ended.h * ended.every * np.arange(ended.looks)
-        begun = looks[looks <= self.after * (1 + 1e-12)][-1]
-        slopes = (np.asarray(memory.position, float) - np.asarray(memory.early, float))[:, 0] / (looks[-1] - begun)
+        begun = np.array([looks[looks <= share * self.after][-1] for share in _SHARES])
+        gained = np.asarray(memory.position, float)[:, None] - np.asarray(memory.early, float)
+        slopes = gained[:, :, : self.bodies] / (looks[-1] - begun)[:, None, None]
         slopes[~np.asarray(ended.finished)] = np.nan
         return slopes, ended.trajectories
 
@@ -163,4 +251,5 @@ class Drift(Moving):
 
     def report(self, name, summary, clock):
         slopes, numbers = summary
-        return ObserverReport(name, {"value": (("trajectory", "a"), slopes)}, {"trajectory": numbers}, f"drift of {len(slopes)} trajectories")
+        axes = ("trajectory", "from", "body", "a")
+        return ObserverReport(name, {"value": (axes, slopes)}, {"trajectory": numbers}, f"drift of {len(slopes)} trajectories")

@@ -6,7 +6,8 @@
 
 The window τ is by rule, unless one is given: the first lag that is 8 τ_c, τ_c = 2∫ρ² the correlation time of the flux, ρ its normalised correlation
 (of an exponential its decay time; e⁻⁸ is cut off). What half the window gives is shown beside it: a slow tail of a correlation that begins fast shows
-there, and wants a longer window. All errors are over independent trajectories.
+there, and wants a longer window. All errors are over independent trajectories; to that of the response is added what half the window would change, a
+bound on what is left of the transient. Einstein and Green–Kubo are of fluctuations: what the mean drift contributes is subtracted.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.stats import t as student
 
 from bismut.arguments import checked
 from bismut.ensembles import request, run_request
 from bismut.ensembles.checks import RUN
+from bismut.ensembles.observers.displacement import by_angles
 from bismut.ensembles.starts import start_at
 from bismut.errors import BismutError, DomainError
 from bismut.flows import Brownian, Langevin
@@ -32,8 +35,7 @@ from bismut.noise import Wiener
 from bismut.process import check_process
 from bismut.registry import PROVIDERS
 from bismut.response import pushed
-from bismut.response.displacements import Drift, Spread
-from bismut.spaces import Euclidean
+from bismut.response.displacements import Drift, Spread, adds_up, looks_between
 
 _TIMES = 8.0  # correlation times in a window
 _FALSE = 1e-4  # probability that ways which agree are said not to, over all components and pairs of ways together
@@ -81,12 +83,12 @@ class Transport:
 
     @property
     def best(self) -> str:
-        """The way with the smallest error."""
-        return min(self.ways, key=lambda name: self.ways[name].trace[1])
+        """The way with the smallest error; where they do not agree Einstein's, which assumes least, so that no small error hides it."""
+        return min(self.ways, key=lambda name: self.ways[name].trace[1]) if self.agree else "einstein"
 
     @property
     def value(self) -> np.ndarray:
-        """The tensor (d, d) by the way with the smallest error."""
+        """The tensor (d, d) by the way that is `best`."""
         return self.ways[self.best].value
 
     @property
@@ -96,7 +98,8 @@ class Transport:
     def __repr__(self) -> str:
         d = len(self.value)
         verdict = "the ways agree" if self.agree else "THE WAYS DO NOT AGREE"
-        lines = [f"{self.subject}: {with_error(*self.ways[self.best].trace)}{f' (mean of {d} components)' if d > 1 else ''}; {verdict}"]
+        by = "" if self.agree else f" by {self.best}"
+        lines = [f"{self.subject}: {with_error(*self.ways[self.best].trace)}{by}{f' (mean of {d} components)' if d > 1 else ''}; {verdict}"]
         for name, one in self.ways.items():
             value, error = one.trace
             lines.append(f"  {name:<12} {with_error(value, error):>20}   {one.work:.2g} steps, variance × steps {error**2 * one.work:.2g}{one.note}")
@@ -145,9 +148,9 @@ def transport(
     burn_in   steps to equilibrium
     part      the relevant part of a displacement, say lambda v: v[0]; leading axes are bodies, over which is averaged, the last has components
     flux      a function of a State instead, whose time integral takes the place of a displacement: of the pressure tensor for a viscosity, say
-    lags      how many, `every` steps apart; by default together an eighth of the run, where no angle turns half way between two of them
+    lags      how many, `every` steps apart; by default together an eighth of the run. Turns are added up in every step, however far lags are apart
     window    the time τ at which both running estimates are read, at most half of all lags; by rule if omitted: 8 correlation times of the flux
-    response  whether forces are applied, a quarter of the run each; not for a flux, whose force is not known
+    response  whether forces are applied, a quarter of the run each, to each of a few bodies; not for a flux, whose force is not known
     scale     a factor on everything: V/kT for a viscosity
     """
     check_process()
@@ -156,10 +159,11 @@ def transport(
     if part is not None and flux is not None:
         raise DomainError("Give part, of a displacement, or flux, a function of a State, not both.")
     overdamped = isinstance(scheme, Brownian)
-    every = min(max(1, steps // (8 * lags)), _largest_stride(scheme, start, step)) if every is None else every
+    every = max(1, steps // (8 * lags)) if every is None else int(every)
     if lags * every > steps:
         raise DomainError(f"The longest lag is {lags} × {every} steps, but the run has {steps}. Take fewer lags, or more steps.")
-    watch = Spread(part, flux, int(lags), flux is not None or not overdamped, every=int(every))
+    looks, between = looks_between(scheme.space, flux, every)
+    watch = Spread(part, flux, int(lags), flux is not None or not overdamped, between, every=looks)
     _check_components(scheme, start, watch)
     settings = {"step": step, "trajectories": trajectories, "burn_in": burn_in, "seed": seed}
     run = run_request(request(scheme, start, steps=steps, observe={"spread": watch}, **settings), progress=False)
@@ -173,6 +177,11 @@ def transport(
         for kind in ("", "_stderr", "_mean", "_mean_stderr")
     }
     index, tau, doubts = _window(lag, both, watch.seen, window)
+    if flux is None and not adds_up(scheme.space) and (turn := _turn(scheme, start, step)) > 1:
+        doubts.append(f"an angle may turn half way in one step ({turn:.2g} times as far, at five standard deviations): take a smaller step")
+    drift, drift_error = np.asarray(spread.drift), np.asarray(spread.drift_stderr)
+    if flux is None and np.any(np.abs(drift) > float(student.isf(_FALSE / 2 / len(drift), n - 1)) * drift_error):
+        doubts.append(f"there is a mean drift, {np.array2string(scale * drift, precision=3)}; what it contributes is subtracted")
     work = float(trajectories) * (steps + burn_in)
     names = ("einstein", "green_kubo") if watch.seen else ("einstein",)
     ways = {name: Estimate(both[name][index], both[f"{name}_stderr"][index], float(both[f"{name}_mean_stderr"][index]), work) for name in names}
@@ -181,11 +190,12 @@ def transport(
         doubts.append(f"{failed} of {trajectories} trajectories failed and are left out")
     why = "" if response else "response=False"
     why = why or ("the force that drives a flux is not known" if flux is not None else pushed.why_not(scheme))
+    bodies, why = pushed.bodies_pushed(scheme, start, watch.picked) if not why else (0, why)
     if why:
         missing["response"] = why
     else:
         diffused = float(np.trace(ways["einstein"].value)) / len(ways["einstein"].value) / scale
-        ways["response"] = _response(scheme, run.final, watch, settings, max(steps // _SHARE, 4), every, tau, diffused, lag[index], scale)
+        ways["response"] = _response(scheme, run.final, watch, settings, max(steps // _SHARE, 4), bodies, tau, diffused, lag[index], scale)
     half = max(1, index // 2)
     curves = {"lag": lag} | {f"{name}{kind}": both[f"{name}_mean{kind}"] for name in names for kind in ("", "_stderr")}
     agree = _agree(ways, n)
@@ -196,17 +206,17 @@ def transport(
     return Transport(ways, missing, float(lag[index]), tau, halves, agree, "; ".join(doubts), curves, subject)
 
 
-def _largest_stride(scheme: Scheme, start: Any, step: float) -> int:
-    """Steps in which no angle changes by half a turn: 5 standard deviations of what a thermal velocity, or overdamped motion, makes of it."""
-    if isinstance(scheme.space, Euclidean) or not isinstance(scheme, Langevin | Brownian):
-        return 2**30
-    system = scheme.system
+def _turn(scheme: Scheme, start: Any, step: float) -> float:
+    """By what part of half a turn an angle changes in a step: 5 standard deviations of what a thermal velocity, or overdamped motion, makes of it."""
+    if not isinstance(scheme, Langevin | Brownian):
+        return 0.0
+    system, space = scheme.system, by_angles(scheme.space)
     q = start_at(scheme, start, 0.0).one(Wiener(0)).q
-    light = float(np.linalg.eigvalsh(np.asarray(system.mass(q, None, 0.0))).min())
-    kT = float(scheme.temperature(0.0, system.parameters))
-    fastest = math.sqrt(max(kT, 1e-300) / light)
-    longest = (math.pi / 5 / fastest) ** 2 / 2 if isinstance(scheme, Brownian) else math.pi / 5 / fastest
-    return max(1, int(longest / step))
+    turned = jax.vmap(lambda e: space.gap(space.move(q, space.unflatten(2 * math.pi * e)), q))(jnp.eye(space.dim, dtype=system.dtype))
+    angles = np.all([np.abs(leaf).reshape(space.dim, -1).max(1) < 1e-3 for leaf in map(np.asarray, jax.tree.leaves(turned))], 0)
+    light = np.diag(np.linalg.inv(np.asarray(system.mass(q, None, 0.0))))[angles].max(initial=0.0)
+    spread = float(scheme.temperature(0.0, system.parameters)) * light * (2 * step if isinstance(scheme, Brownian) else step**2)
+    return 5 * math.sqrt(spread) / math.pi
 
 
 def _check_components(scheme: Scheme, start: Any, watch: Spread) -> None:
@@ -249,7 +259,7 @@ def _response(
     watch: Spread,
     settings: dict[str, Any],
     steps: int,
-    every: int,
+    bodies: int,
     tau: float,
     D: float,
     window: float,
@@ -260,22 +270,28 @@ def _response(
     kT = float(scheme.temperature(0.0, scheme.system.parameters))
     size = _FIELD * kT / math.sqrt(2 * abs(D) * (window if math.isnan(tau) else max(tau, settings["step"])))
     shift = settings["burn_in"] + _SHARE * steps
-    after = min(window, 0.5 * steps * settings["step"])
-    driven = pushed.pushed(scheme, watch.picked)
+    after = min(window, 0.5 * steps * settings["step"]) + 0.25 * settings["step"]  # between two looks
+    driven = pushed.pushed(scheme, watch.picked, bodies)
     components = jax.eval_shape(lambda: watch.picked(scheme, scheme.space.zero(scheme.system.dtype))).shape[1]
-    sweep = {pushed.COMPONENT: np.arange(components), pushed.SIZE: size * np.array([1.0, -1.0, 2.0, -2.0])}
-    observe = {"drift": Drift(watch.part, None, float(after), every=every)}
+    sweep = {pushed.COMPONENT: np.arange(bodies * components), pushed.SIZE: size * np.array([1.0, -1.0, 2.0, -2.0])}
+    observe = {"drift": Drift(watch.part, None, float(after), bodies, every=watch.every)}
     common = {"step": settings["step"], "trajectories": settings["trajectories"], "path": Wiener(settings["seed"]).shift(shift)}
     run = run_request(request(driven, states, steps=steps, observe=observe, sweep=sweep, **common), progress=False)
-    slopes = np.asarray(run.observables["drift"].value)  # (component, force, trajectory, a)
+    slopes = np.asarray(run.observables["drift"].value)  # (body and component, force, trajectory, from, body, a)
+    slopes = slopes.reshape(bodies, components, *slopes.shape[1:])
+    slopes = np.mean([slopes[k, ..., k, :] for k in range(bodies)], 0)  # each body's own: (component, force, trajectory, from, a)
     once, twice = (slopes[:, 0] - slopes[:, 1]) / (2 * size), (slopes[:, 2] - slopes[:, 3]) / (4 * size)
-    each = scale * kT * (4 * once - twice) / 3
+    each, *longer = np.moveaxis(scale * kT * (4 * once - twice) / 3, 2, 0)
     root = math.sqrt(max(np.sum(np.isfinite(each).all((0, 2))), 1))
-    value, stderr = np.nanmean(each, 1), np.nanstd(each, 1, ddof=1) / root
-    mean_stderr = float(np.nanstd(np.trace(each, axis1=0, axis2=2), ddof=1)) / components / root
-    bend = scale * kT * np.trace(np.nanmean(twice - once, 1)) / components
+    error = lambda x, axis: np.nanstd(x, axis, ddof=1) / root
+    # What an earlier beginning changes, as far as it is not noise.
+    left = lambda x, others, axis: np.max([np.abs(np.nanmean(x - other, axis)) - 2 * error(x - other, axis) for other in others], 0).clip(0)
+    trace = lambda x: np.trace(x, axis1=0, axis2=2) / components
+    value, stderr = np.nanmean(each, 1), np.hypot(error(each, 1), left(each, longer, 1))
+    mean_stderr = float(np.hypot(error(trace(each), 0), left(trace(each), list(map(trace, longer)), 0)))
+    bend = scale * kT * np.trace(np.nanmean((twice - once)[:, :, 0], 1)) / components
     note = f"; F = {size:.3g}, at 2F {bend:+.2g}"
-    return Estimate(value.T, stderr.T, mean_stderr, 4.0 * components * steps * settings["trajectories"], note)
+    return Estimate(value.T, stderr.T, mean_stderr, 4.0 * bodies * components * steps * settings["trajectories"], note)
 
 
 def _agree(ways: dict[str, Estimate], trajectories: int) -> bool:
