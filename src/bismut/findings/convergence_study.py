@@ -38,6 +38,7 @@ FINEST, TRAJECTORIES = 1024, 64  # of the studies that `verify` makes, so that t
 _LARGE = 100  # degrees of freedom from which on there are fewer of them
 MOST_CHANNELS = 40  # of a weak order: 2 (2m)² + 1 points; with more the weights, which are not all positive, cost digits as well
 _DIRECTIONS = 6  # in which averages are compared
+_DRAWN = 200_000  # normals at a time, which take 0.3 GB
 
 
 def trajectories_for(scheme: Scheme) -> int:
@@ -85,10 +86,17 @@ def _walk(scheme: Scheme, starts: State, h, dW, steps, t0) -> State:
 
 
 def fine_increments(scheme: Scheme, path: Path, h: float, steps: int, trajectories: int, first: int = 0) -> np.ndarray:
-    """ΔW of all steps of some trajectories."""
-    dtype, numbers = scheme.system.dtype, first + np.arange(trajectories)
-    drawn = evaluate(lambda path: path.increments(numbers, steps, scheme.channels, h, dtype, clipped=scheme.path_channels), path)
-    return np.moveaxis(np.asarray(drawn), 0, 1)
+    """ΔW of all steps of some trajectories.
+
+    Drawn for a few trajectories at a time: each normal costs 1600 bytes while it is drawn.
+    """
+    dtype, out = scheme.system.dtype, np.empty((trajectories, steps, scheme.channels), scheme.system.dtype)
+    few = max(1, _DRAWN // max(steps * scheme.channels, 1))
+    for begin in range(0, trajectories, few):
+        numbers = first + np.arange(begin, min(begin + few, trajectories))
+        draw = lambda path, numbers=numbers: path.increments(numbers, steps, scheme.channels, h, dtype, clipped=scheme.path_channels)
+        out[begin : begin + few] = np.moveaxis(np.asarray(evaluate(draw, path)), 0, 1)
+    return out
 
 
 def coarsened(dW: np.ndarray, n: int) -> np.ndarray:
@@ -127,7 +135,9 @@ def convergence(
     steps, squares_of = time / np.asarray(levels), evaluator(partial(_squares, scheme.space))
     starts, squares, own = copies(start, trajectories), np.zeros((len(levels), 0)), np.zeros((len(levels) - 1, 0))
     for number in range(rounds):
-        dW = noise * fine_increments(scheme, path, time / finest, finest, trajectories, number * trajectories)
+        dW = np.zeros((trajectories, finest, scheme.channels), scheme.system.dtype)
+        if noise:
+            dW = noise * fine_increments(scheme, path, time / finest, finest, trajectories, number * trajectories)
 
         def run(s: Scheme, n: int, dW=dW) -> State:
             return final_states(s, starts, np.asarray(time / n, s.system.dtype), coarsened(dW, n)[..., : s.channels], n, t0)

@@ -86,7 +86,7 @@ def noise_law(scheme: Scheme, q: Point, path: Path, step: float, t0: float) -> l
     alarm = min(1.0, len(chances) * chances[worst])
     wrong = [name for name, chance in chances.items() if len(chances) * chance <= ALARM]
     result = f"wrong: {', '.join(wrong)}" if wrong else f"least likely of {len(chances)} laws: {worst}"
-    shape = f"{z.shape[0]} trajectories, {z.shape[1]} steps, {z.shape[2]} channels by the {mode} engine"
+    shape = f"{z.shape[0]} trajectories, {z.shape[1]} steps, {z.shape[2]} {'channel' if z.shape[2] == 1 else 'channels'} by the {mode} engine"
     error = float(np.sqrt(2 / z.size))
     # A sample of this size shows a variance off by 5 % and tails cut at 3σ with certainty, so the doubt is 0.
     how = f"⟨ΔW²⟩/h of {shape}; {result}"
