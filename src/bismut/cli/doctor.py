@@ -13,8 +13,8 @@ LIMIT = 1e-12  # for a symplectic defect of one step with numbers of order one
 
 @command("versions, devices, and a self-test")
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False) -> None:
-    """Versions, devices, precision, and self-tests: the compiler must agree with NumPy, one noisy step must be symplectic to round-off, and the
-    native engine must take the common kinds of systems.
+    """Versions, devices, precision, and self-tests: the compiler must agree with NumPy, one noisy step must be symplectic to round-off, noise
+    must have the law of a Wiener process, and the native engine must take the common kinds of systems.
 
     \b
     bismut doctor
@@ -46,10 +46,11 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="as JSON, for pr
     clock = time.perf_counter()
     defect = _self_test()
     report["self_test"] = {"symplectic_defect": defect, "limit": LIMIT, "held": defect < LIMIT, "seconds": round(time.perf_counter() - clock, 2)}
+    report["noise"] = _noise()
     report["engines"] = _engines()
     # Only processors have a native engine.
     native = jax.default_backend() != "cpu" or all(one["engine"] == "native" for one in report["engines"].values())
-    fine = report["float64"] and report["compiler"]["held"] and report["self_test"]["held"] and native
+    fine = report["float64"] and report["compiler"]["held"] and report["self_test"]["held"] and report["noise"]["held"] and native
     if as_json:
         print_json(report | {"ok": fine})
     else:
@@ -72,6 +73,22 @@ def _self_test() -> float:
     system = System(Euclidean(1), lambda q, v: 0.5 * (1 + 0.3 * jnp.sum(q**2)) * jnp.sum(v**2) - jnp.sum(q**4), jnp.sin)
     start = State(jnp.array([0.4]), jnp.array([-0.7]))
     return float(jax.jit(lambda state: symplectic_defect(Midpoint(system), state, 0.1, jnp.array([0.9])))(start))
+
+
+def _noise() -> dict[str, Any]:
+    """Whether what the engine draws has the law of a Wiener process, and Maxwell starts their temperature; the seed is fixed."""
+    import jax.numpy as jnp
+
+    from bismut.findings.noise_law import noise_law
+    from bismut.findings.statistics import ALARM
+    from bismut.gallery import entries
+    from bismut.noise import Wiener
+
+    entry = entries()["double-well"]
+    scheme = entry.scheme(entry.build())
+    (finding,) = noise_law(scheme, jnp.zeros(scheme.system.space.dim), Wiener(0), entry.step, 0.0)
+    assert finding.alarm is not None
+    return {"variance": finding.measured, "how": finding.how, "held": finding.alarm > ALARM}
 
 
 def _engines() -> dict[str, dict[str, str]]:
@@ -122,6 +139,8 @@ def _print_report(report: dict[str, Any]) -> None:
         elif name == "self_test":
             mark = "✓" if value["held"] else "✗"
             print(f"{mark} one noisy step is symplectic: defect {value['symplectic_defect']:.2g}, limit {LIMIT:g}, {value['seconds']} s")
+        elif name == "noise":
+            print(f"{'✓' if value['held'] else '✗'} noise is that of a Wiener process: variance {value['variance']:.4f}; {value['how']}")
         elif name == "engines":
             for kind, chosen in value.items():
                 mark = "✓" if chosen["engine"] == "native" else "✗"
