@@ -94,6 +94,16 @@ def is_number(value: Any) -> bool:
     return np.shape(value) == () and np.dtype(value.dtype).kind in "iuf" and bool(np.isfinite(np.asarray(value)))
 
 
+def float_array(value: Any, name: str) -> Any:
+    """The user's numbers as an array of NumPy, or an error that names the argument."""
+    import numpy as np
+
+    try:
+        return np.asarray(value, float)
+    except (TypeError, ValueError):
+        raise DomainError(f"{name} must be numbers, got {shown(value)}.") from None
+
+
 def is_whole(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 

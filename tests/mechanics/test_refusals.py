@@ -47,6 +47,11 @@ FREE = staticmethod(lambda q, v: 0.5 * v @ v)
             ShapeError,
             "it looks up 'k', which is not there",
         ),
+        (lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q: q @ q + 1j), DomainError, "potential must return a real number, .* complex"),
+        (lambda: bm.mechanical(bm.Euclidean(2), potential=lambda q: q[0] > 0), DomainError, "potential must return a real number, .* truth"),
+        (lambda: bm.mechanical(bm.Euclidean(2), mass="heavy"), DomainError, "mass must be numbers, got 'heavy'"),
+        (lambda: bm.Verlet(bm.mechanical(bm.Euclidean(2))).start(np.zeros(2), velocity="fast"), DomainError, "start.velocity must be numbers"),
+        (lambda: bm.Brownian(bm.mechanical(bm.Euclidean(2)), 1.0, mobility="free"), DomainError, "mobility must be numbers"),
         (lambda: bm.Langevin(bm.mechanical(bm.Euclidean(2)), "300 K", friction=1.0), DomainError, r"kT\('300 K'\)"),
         (
             lambda: bm.Langevin(bm.mechanical(bm.Euclidean(2)), 1.0, 1.0, bm.GLA(bm.Verlet(bm.mechanical(bm.Euclidean(2))))),

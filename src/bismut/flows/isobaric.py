@@ -29,6 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bismut.arguments import float_array, is_number, is_traced
 from bismut.errors import BismutError, BismutWarning, DomainError
 from bismut.flows.brownian import Brownian
 from bismut.flows.flow import Advances, Flow, flow, init_cache, step_with_cache
@@ -272,11 +273,11 @@ def _ledger(state: State) -> BoxLedger:
 
 
 def _check_numbers(pressure: Any, every: Any, size: Any, adapt: Any) -> None:
-    if np.shape(pressure) != () or not np.isfinite(pressure) or pressure < 0:
+    if not (is_traced(pressure) or (is_number(pressure) and pressure >= 0)):
         raise DomainError(f"pressure must be one finite number ≥ 0, got {pressure!r}.")
     if not isinstance(every, int | np.integer) or every < 1:
         raise DomainError(f"every must be a whole number of steps ≥ 1, got {every!r}.")
-    if size is not None and not 0 < size < np.inf:
+    if size is not None and not (is_number(size) and size > 0):
         raise DomainError(f"size must be a positive standard deviation of ln(side), got {size!r}.")
     if adapt is not None and (not isinstance(adapt, int | np.integer) or adapt < 0):
         raise DomainError(f"adapt must be a whole number of steps ≥ 0, got {adapt!r}.")
@@ -285,7 +286,7 @@ def _check_numbers(pressure: Any, every: Any, size: Any, adapt: Any) -> None:
 def _limits(limits: Any) -> tuple[float, float] | None:
     if limits is None:
         return None
-    pair = np.asarray(limits, float)
+    pair = float_array(limits, "limits")
     if pair.shape != (2,) or not 0 < pair[0] < 1 < pair[1]:
         raise DomainError(f"limits must be least and most of the sides over those declared, such as (0.8, 1.5), got {limits!r}.")
     return float(pair[0]), float(pair[1])

@@ -18,6 +18,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
+from bismut.arguments import float_array
 from bismut.errors import DomainError, ShapeError
 from bismut.mechanics import validation
 from bismut.mechanics.function import Adapter, UserFunction, required_function
@@ -184,7 +185,7 @@ def coefficients(space: Space, value: Any, name: str, dtype, *, positive: bool) 
 
 
 def _coefficient(part, shape, name: str, dtype, positive: bool) -> Coefficient:
-    value = part if isinstance(part, Tracer) else np.asarray(part, float)
+    value = part if isinstance(part, Tracer) else float_array(part, name)
     matrix = value.ndim == len(shape) + 1 and value.shape == (*shape, *shape[-1:])
     if not matrix and not _broadcasts(value.shape, shape):
         per_body = len(shape) > 1 and value.shape == shape[:1]

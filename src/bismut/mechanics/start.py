@@ -146,7 +146,11 @@ def make_start(
     q = _onto_constraints(system, cast(q, dtype), batch, project, now)
     if kind == "temperature":
         return Maxwell(system, q, motion[kind], ledger, t, project)
-    vector = cast(_arranged(motion[kind], like_v), dtype)
+    vector = _arranged(motion[kind], like_v)
+    for leaf in jax.tree.leaves(vector):
+        if isinstance(leaf, str | bytes):
+            raise DomainError(f"start.{kind} must be numbers, got {leaf!r}.")
+    vector = cast(vector, dtype)
     batched = space.check_velocity(vector, f"start.{kind}")
     if batch and batched and batch != batched:
         raise BismutError(f"start.q has leading axes {batch}, but start.{kind} has {batched}.")

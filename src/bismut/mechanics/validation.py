@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.errors import BismutError, DegenerateError, ShapeError
+from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
 from bismut.mechanics.function import UserFunction
 from bismut.mechanics.symmetry import Symmetry
 from bismut.programs.evaluation import evaluate
@@ -89,7 +89,10 @@ def _returned(system: System, function: UserFunction, *arguments):
 
 
 def _shape_of(system: System, function: UserFunction, *arguments):
-    out = _returned(system, function, *arguments)
+    return _shape(_returned(system, function, *arguments))
+
+
+def _shape(out: Any) -> Any:
     return out.shape if hasattr(out, "shape") else f"a {type(out).__name__}"
 
 
@@ -132,10 +135,14 @@ def check(system: System) -> None:
     for function, arguments in ((system._potential, (q,)), (system._kinetic, (q, v)), (system._lagrangian, (q, v))):
         if function is None:
             continue
-        shape = _shape_of(system, function, *arguments)
+        value = _returned(system, function, *arguments)
+        shape = _shape(value)
         if shape != ():
             got = f"shape {shape}" if isinstance(shape, tuple) else shape
             raise ShapeError(f"{function.name} must return one number, got {got}. Sum over components: v @ v, jnp.sum(...).")
+        if (kind := np.dtype(value.dtype).kind) in "bc":
+            got, remedy = ("a truth value", "jnp.where(condition, a, b)") if kind == "b" else ("a complex number", "jnp.real(...)")
+            raise DomainError(f"{function.name} must return a real number, got {got}. Use {remedy}.")
     _check_forces(system, q, v)
     if system.constraints >= system.space.dim:
         raise BismutError(f"{system.constraints} constraints leave nothing to move on {system.space}, which has {system.space.dim} dimensions.")
