@@ -234,8 +234,6 @@ class Writer:
         if summed and a.bound is None:
             return None
         count = max(a.shape, default=1)
-        if "sort" in template and count > 24:
-            return None
         bound = (
             None
             if a.bound is None
@@ -289,7 +287,8 @@ class Writer:
         used["w"] = self._pick([v for v in self.values if v.kind == "i" and len(v.shape) == 1 and v.shape[0] <= 5] or [None])
         template = self._pick(CONTROL)
         needed = {key: v for key, v in used.items() if f"{{{key}}}" in template}
-        return None if None in needed.values() else (template, needed, {})
+        zero_added = a.kind == "f" and "shape[0] + {a}" in template  # 0 + −0 is 0, and −0 in machine code
+        return None if None in needed.values() else (template, needed, {"signed": False} if zero_added else {})
 
     def _dot(self):
         a = self._some("fib", least=1)
