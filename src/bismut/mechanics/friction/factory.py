@@ -5,7 +5,8 @@
     numbers          per coordinate, axis or body; matrices, perhaps singular
     a function       B(q), factors with Γ = BBᵀ/2kT
 
-Where Γ and M are constant and there are no constraints, both are diagonalised together, once (`ModalFriction`).
+Where Γ and M are constant and there are no constraints, both are diagonalised together, once (`ModalFriction`). Under constraints, numbers that are
+a rate times the masses are that rate: it costs one projection, where another friction has an eigenproblem of all its columns at every step.
 """
 
 from __future__ import annotations
@@ -146,8 +147,12 @@ def _from_numbers(system: System, friction) -> Friction:
     if all(not isinstance(one.value, Tracer) and not np.any(one.value) for one in numbers):
         return NoFriction()
     blocks = [_as_blocks(one, shape) for one, shape in zip(numbers, shapes, strict=True)]
-    if _constant_mass(system) and not system.constraints:
-        return _modes(blocks, evaluate(lambda: _constant_masses(system)), system)
+    if _constant_mass(system):
+        masses = evaluate(lambda: _constant_masses(system))
+        if not system.constraints:
+            return _modes(blocks, masses, system)
+        if (rate := _rate_of_all(blocks, masses)) is not None:
+            return UniformFriction(cast(rate, system.dtype), n)
     # Γ = A Aᵀ with one column per direction in which there is friction.
     roots = [np.linalg.eigh(np.asarray(_full(block))) for block in blocks]
     A = np.zeros((n, n))
@@ -183,6 +188,16 @@ def _constant_masses(system: System) -> list:
     """The blocks of a constant mass: whatever the point and the time."""
     zero = lambda: jnp.zeros((), system.dtype)
     return evaluate(lambda parameters: system.with_parameters(parameters).mass_cells(system.space.origin(system.dtype), zero()), system.parameters)
+
+
+def _rate_of_all(frictions: list, masses: list) -> float | None:
+    """The number c with Γ = c M, if there evidently is one."""
+    if traced(frictions, masses) or len(frictions) != len(masses):
+        return None
+    pairs = [(np.asarray(friction), np.asarray(mass)) for friction, mass in _common_blocks(frictions, masses)]
+    rate = float(pairs[0][0][0, 0, 0] / pairs[0][1][0, 0, 0])
+    alike = all(np.allclose(friction, rate * mass, rtol=1e-12, atol=1e-12 * rate * np.abs(mass).max()) for friction, mass in pairs)
+    return rate if alike else None
 
 
 def _modes(frictions: list, masses: list, system: System) -> ModalFriction:
