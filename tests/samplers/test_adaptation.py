@@ -1,13 +1,18 @@
 """What is adapted: the step that an acceptance wants, and the scales that may be changed."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.ensembles.task import compilations
+from bismut.mechanics import State
 from bismut.samplers.adaptation import longest_step, step_change
 from bismut.samplers.domain import domain_of
+from bismut.samplers.scheme import Trajectories, Tuning
 from bismut.samplers.surface import surface_of
-from bismut.samplers.target import unit_target
+from bismut.samplers.target import Target, unit_target
 
 
 def test_the_step_that_an_acceptance_wants():
@@ -28,3 +33,44 @@ def test_what_may_be_scaled():
     across, _ = surface_of(beside, lambda p: p["x"] @ p["x"] + p["n"][0] - 2, "surface")
     assert [root is None for root in unit_target(density, across).roots] == [True, True, True]
     assert longest_step(unit_target(density, across)) == np.inf
+
+
+def test_scales_compile_nothing():
+    """A first call makes one program, and another none, on a group too, whose scale the draws of another seed change."""
+    fisher = jnp.diag(jnp.array([3.0, 1.0, -0.5]))
+    counts, scales = [compilations()], []
+    for seed in range(2):
+        draws = bm.sample(bm.SO3(), lambda R: jnp.sum(fisher * R), chains=32, draws=4, burn_in=40, seed=seed, progress=False)
+        counts.append(compilations())
+        scales.append(float(draws.target.spreads[0]))
+    assert list(np.diff(counts)) == [1, 0]
+    assert scales[0] != scales[1] != 1
+
+
+def test_a_step_follows_its_scale():
+    """Spreads that the first rounds find, of chains that only begin to move, are far too small: the step is right all the same in the end."""
+    narrow = jnp.diag(jnp.array([120.0, 20.0, 4.0]))
+    draws = bm.sample(bm.SO3(), lambda R: jnp.sum(narrow * R), chains=64, draws=20, burn_in=80, seed=1, leapfrogs=2, progress=False)
+    assert draws.acceptance < 0.95 or float(draws.tuning.step) > 0.69
+    assert float(draws.target.spreads[0]) == pytest.approx(np.mean([24, 124, 140]) ** -0.5, rel=0.3)  # rates s_i + s_j of its axes
+
+
+def test_a_spread_is_a_mass():
+    """Motion with p = v/σ and the force times σ is that of the mass 1/σ²: trapezoid steps of a top of inertia 4 are those with σ = ½."""
+    potential = lambda R: -2 * R[2, 2] - R[0, 1]
+    target = unit_target(lambda R: -potential(R), domain_of(bm.SO3()))
+    scheme = Trajectories(Target(target.density, target.domain, target.roots, (jnp.asarray(0.5),)), Tuning(0.1, 9, 0.0))
+    v = jnp.array([0.5, -0.2, 0.8])
+
+    @jax.jit
+    def end():
+        begun = scheme.begin(jnp.eye(3))
+        carry = State(begun.q, v / 0.5, begun.ledger), scheme.init_cache(begun, 0.0)
+        for _ in range(3):
+            carry = scheme.step_with_cache(*carry, 0.1, jnp.zeros(scheme.channels), 0.0)[:2]
+        return carry[0]
+
+    verlet = bm.Verlet(bm.mechanical(bm.SO3(), mass=4 * jnp.ones(3), potential=potential))
+    path = bm.trajectory(verlet, verlet.start(jnp.eye(3), velocity=v), step=0.1, steps=3)
+    assert np.abs(end().q - path.q[-1]).max() < 1e-13
+    assert np.abs(end().p - 0.5 * path.p[-1]).max() < 1e-12

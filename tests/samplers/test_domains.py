@@ -110,7 +110,7 @@ def test_chains_move_on_spaces_that_obey_their_laws(domain):
 def test_scales_are_undone():
     target = unit_target(lambda p: -jnp.sum(p["x"] ** 2), domain_of({"R": bm.SO3(), "x": bm.Euclidean(3)}))
     root = np.array([[2.0, 0, 0], [1, 3, 0], [0, -1, 0.5]])
-    target = type(target)(target.density, target.domain, (None, jnp.asarray(root)), target.masses)
+    target = type(target)(target.density, target.domain, (None, jnp.asarray(root)), target.spreads)
     q = (jnp.eye(3), jnp.array([0.3, -1.0, 2.0]))
     there = target.unscaled(q)
     assert np.allclose(there[1], root @ q[1], atol=1e-14)

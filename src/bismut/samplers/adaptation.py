@@ -1,7 +1,7 @@
 """What is chosen while chains burn in, from all of them together, and frozen before the first draw is kept.
 
     step      acceptance is 2Φ(−σ/2) with σ ~ h²:      h ← h √(σ*/σ), by less each time the direction changes, and less if steps are not solved
-    scale     L Lᵀ = covariance of the chains, (1 − s) C + s diag C,  s = d/(d + N);      masses 1/variance on groups, in the Lie algebra
+    scale     L Lᵀ = covariance of the chains, (1 − s) C + s diag C,  s = d/(d + N);      1/σ² = mean of 1/variance on groups, in the Lie algebra
     length    n doubled or halved while that raises the worst (1 − ρ)/(1 + ρ)/n, ρ the correlation over one trajectory of a coordinate or its square
     friction  1/(n h): a momentum is forgotten once in a trajectory
 
@@ -99,9 +99,11 @@ def adapt(
         leg = run("step" if k < 2 else "step and scale", share)
         if plan.scaling and k >= 2:
             target, states = _rescaled(target, tuning, leg, states)
+            control.begin_anew()
     leg = run("scale", max(8 * share, min(20 * target.domain.space.dim // count, plan.budget)))
     if plan.scaling:
         target, states = _rescaled(target, tuning, leg, states)
+        control.begin_anew()
     run("step", share)
     if plan.leapfrogs is None and plan.renewing:
         quality: dict[int, float] = {}
@@ -139,7 +141,12 @@ class _StepAdaptation:
     """The step after a round."""
 
     def __init__(self, wanted: float, longest: float):
-        self.wanted, self.longest, self.most, self.last = wanted, longest, np.log(_FACTOR), 0.0
+        self.wanted, self.longest = wanted, longest
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Steps are in units of the scale: where that changes, what was learned of them is worth little."""
+        self.most, self.last = np.log(_FACTOR), 0.0
 
     def __call__(self, step: float, leg: chains.Leg) -> float:
         change = step_change(self.wanted, leg.acceptance)
@@ -183,24 +190,21 @@ def efficiency(leg: chains.Leg, leapfrogs: int) -> float:
 
 
 def _rescaled(target: Target, tuning: Tuning, leg: chains.Leg, states: State) -> tuple[Target, State]:
-    """The target with L and masses of the draws of a leg, and the chains where they were, in its coordinates."""
+    """The target with L and σ of the draws of a leg, and the chains where they were, in its coordinates."""
     parts, tupled = parts_of(target.domain), hasattr(target.domain, "parts")
     q = jax.tree.map(np.asarray, states.q)
     rows = leg.rows.q if tupled else (leg.rows.q,)
-    roots, masses, place = [], list(target.masses), 0
+    roots, spreads, place = [], list(target.spreads), 0
     for part, root, drawn in zip(parts, target.roots, rows, strict=True):
         leaves = jax.tree.leaves(drawn)
         sizes = len(jax.tree.leaves(jax.eval_shape(part.space.zero)))
-        if root is not None:
-            roots.append(_root(np.asarray(root), leaves[0].reshape(-1, *leaves[0].shape[2:])))
-        else:
-            roots.append(None)
-            if part.constraint is None and target.domain.separate:
-                flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), drawn)
-                masses[place : place + sizes] = _masses(part, flat)
+        roots.append(None if root is None else _root(np.asarray(root), leaves[0].reshape(-1, *leaves[0].shape[2:])))
+        if target.spreads[place] is not None:
+            flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), drawn)
+            spreads[place : place + sizes] = [jnp.asarray(np.mean(1 / variance) ** -0.5) for variance in _variances(part, flat)]
         place += sizes
     unscaled = jax.vmap(target.unscaled)(jax.tree.map(jnp.asarray, q))
-    new = eqx.tree_at(lambda t: (t.roots, t.masses), target, (tuple(roots), tuple(masses)), is_leaf=lambda x: x is None)
+    new = eqx.tree_at(lambda t: (t.roots, t.spreads), target, (tuple(roots), tuple(spreads)), is_leaf=lambda x: x is None)
     return new, chains.begin(new, tuning, new.scaled(unscaled))
 
 
@@ -218,8 +222,8 @@ def _root(root: np.ndarray, draws: np.ndarray) -> Any:
     return jnp.asarray(np.linalg.cholesky(root @ C @ root.T))
 
 
-def _masses(part: Domain, draws: Any) -> list[Any]:
-    """1/variance of each component of the velocity that leads from a middle point to the draws."""
+def _variances(part: Domain, draws: Any) -> list[np.ndarray]:
+    """The variance of each component of the velocity that leads from a middle point to the draws."""
     space: Space = part.space
     count = len(jax.tree.leaves(draws)[0])
     chosen = jax.tree.map(lambda leaf: jnp.asarray(leaf[:: max(count // 2048, 1)]), draws)
@@ -230,4 +234,4 @@ def _masses(part: Domain, draws: Any) -> list[Any]:
         middle = space.move(middle, space.unflatten(jnp.asarray(np.clip(step, -1, 1))))
     deviation = 1.4826 * np.median(np.abs(np.nan_to_num(np.asarray(apart(middle)), nan=10.0)), 0)  # of a normal distribution
     variance = np.clip(deviation**2, 1e-12, _WIDEST)
-    return jax.tree.leaves(space.unflatten(jnp.asarray(1 / variance)))
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(space.unflatten(jnp.asarray(variance)))]

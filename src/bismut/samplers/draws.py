@@ -97,7 +97,7 @@ class Draws:
 
     @property
     def target(self) -> Target:
-        """What was sampled; `roots` and `masses` are the scale and the masses."""
+        """What was sampled; `roots` are the scales of coordinates, `spreads` those of groups."""
         return self.frozen.target
 
     @property

@@ -10,19 +10,19 @@ the steps alone: ρ is sampled exactly at any step.
     n steps, γ = 0                            HMC
     1 step, momenta relaxed and not renewed   `metropolised`: generalised HMC, which turns back when it is refused
 
-All three are one program: n, γ, the step, masses and scales are numbers. A step of the scheme is one kick, drift and kick; how far a trajectory is
-on its way, and where it began, is part of the state (`Proposal`), so a run can be cut anywhere. A step that is not solved, that is not its own
+All three are one program: n, γ, the step and the scales of the target are numbers, and no value compiles anything. Masses would be constants of the
+program, so they are 1. A step of the scheme is one kick, drift and kick; how far a trajectory is on its way, and where it began, is part of the state
+(`Proposal`), so a run can be cut anywhere. A step that is not solved, that is not its own
 reverse (an implicit one may have several solutions) or that ends where ρ is not a number refuses its whole trajectory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from bismut.compile_cache import LRUCache
@@ -31,6 +31,7 @@ from bismut.flows.metropolised import leads_back
 from bismut.flows.variational import Solve
 from bismut.mechanics import State, mechanical
 from bismut.mechanics.state import Ledger
+from bismut.samplers.domain import Domain
 from bismut.samplers.target import Target
 from bismut.spaces import Point, Velocity, scale
 from bismut.tracing import nothing_traced
@@ -68,7 +69,7 @@ class Proposal(Ledger):
 
 @dataclass(frozen=True)
 class Tuning:
-    """What adaptation chooses; numbers, so that no value compiles anything.
+    """What adaptation chooses beside the scales of the target; numbers, so that no value compiles anything.
 
     step, leapfrogs   of a trajectory
     friction          γ, at which momenta relax within one
@@ -94,11 +95,12 @@ class Trajectories(Langevin):
     renewal: Float[Array, ""]
 
     def __init__(self, target: Target, tuning: Tuning):
-        free = _free(target)
+        domain, free = _free(target.domain)
         for name, value in vars(free).items():
             setattr(self, name, value)
         number = lambda value: jnp.asarray(value, self.system.dtype)
-        self.target, self.length, self.relaxation = target, number(tuning.leapfrogs), number(tuning.friction)
+        self.target = replace(target, domain=domain)
+        self.length, self.relaxation = number(tuning.leapfrogs), number(tuning.friction)
         self.renewal = number(AFRESH if tuning.renewal is None else tuning.renewal)
 
     @property
@@ -193,30 +195,28 @@ class Trajectories(Langevin):
         return State(new.q, new.p, ledger), (U, force), Solve.explicit(dtype)
 
     def _drift(self, state: State, h, t) -> tuple[State, Bool[Array, ""]]:
-        """Free motion, and whether it leads back where that is not given by its form."""
-        moved, solve = self.drift(state, h, t)
+        """Free motion, and whether it leads back where that is not given by its form. With p = v/σ it is that of momenta σ p and masses 1, because
+        motion on a geodesic is as fast as its momentum is large."""
+        fast = State(state.q, self.target.stretched(state.p))
+        moved, solve = self.drift(fast, h, t)
+        slowed = State(moved.q, self.target.stretched(moved.p, -1))
         if self.free_flow().structure().linear and not self.system.constraints:
-            return moved, solve.converged
+            return slowed, solve.converged
         back, returned = self.drift(State(moved.q, scale(-1.0, moved.p)), h, t)
-        return moved, solve.converged & returned.converged & leads_back(self.system.space, back, state)
+        return slowed, solve.converged & returned.converged & leads_back(self.system.space, back, fast)
 
 
 _BATHS = LRUCache(16)
 
 
-def _free(target: Target) -> Langevin:
-    """Motion in a bath without a potential, which is the target's: it is evaluated once a step, with its derivative. It takes a while to analyse,
-    and depends on masses alone."""
-    domain, masses = target.domain, target.masses
+def _free(domain: Domain) -> tuple[Domain, Langevin]:
+    """Motion in a bath without a potential, which is the target's: it is evaluated once a step, with its derivative. It takes a while to analyse.
+    With the domain it was made of, the first of all that are equal: the key of a program tells one thing in two places from two that are equal."""
 
-    def make() -> Langevin:
-        system = mechanical(domain.space, mass=masses[0] if len(masses) == 1 else masses, constraint=domain.constraint)
-        return Langevin(system, temperature=1.0, rate=1.0, splitting=OBABO)
+    def make() -> tuple[Domain, Langevin]:
+        return domain, Langevin(mechanical(domain.space, constraint=domain.constraint), temperature=1.0, rate=1.0, splitting=OBABO)
 
-    if not nothing_traced():  # what is made here would belong to a trace
-        return make()
-    numbers = [np.asarray(mass) for mass in masses]
-    return _BATHS.get((domain, *((mass.dtype.str, mass.tobytes()) for mass in numbers)), make)
+    return _BATHS.get(domain, make) if nothing_traced() else make()  # what is made in a trace would belong to it
 
 
 def _finite(q: Any) -> Bool[Array, ""]:
