@@ -75,6 +75,7 @@ bench: .bench/ready
 	.bench/bin/python -m benchmarks.page
 	.bench/bin/python -m benchmarks
 	.bench/bin/python -m benchmarks.sizes
+	.bench/bin/python -m benchmarks.samplers
 
 .bench/ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 	$(PYTHON) -m venv .bench

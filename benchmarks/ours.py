@@ -11,6 +11,7 @@ import numpy as np
 import bismut as bm
 from benchmarks.timing import BOND, BOX_CUTOFF, BOX_SPACING, Ready, fcc, rods, timed, triangle
 from bismut.body_loops import Bonds, Pair, pairs
+from bismut.gallery.water import KT
 from bismut.registry import GALLERY
 
 jax.config.update("jax_enable_x64", True)
@@ -108,6 +109,21 @@ def gay_berne(count: int) -> tuple:
     return scheme, scheme.start((x, np.tile(np.eye(3), (count, 1, 1))), temperature=1.0), 0.002
 
 
+def overdamped() -> tuple:
+    """Independent rigid bodies without inertia, with three rotational frictions, in a trap: what fix brownian/asphere moves."""
+    system = bm.mechanical(bm.Euclidean(3) * bm.SO3(), potential=lambda q: 0.5 * q[0] @ q[0])
+    scheme = bm.Brownian(system, temperature=1.0, mobility=(1.0, [0.5, 1.0, 2.0]))
+    return scheme, scheme.start((jnp.zeros(3), jnp.eye(3))), 0.02
+
+
+def liquid_water(count: int) -> tuple:
+    """SPC/E in a box with a reaction field, one force a step, at 2 fs."""
+    entry = GALLERY["water"]
+    system = entry.system({"molecules": count})
+    scheme = bm.Langevin(system, temperature=KT, rate=5.0, splitting=bm.OBABO)
+    return scheme, entry.start(scheme), 0.002
+
+
 def trimer(count: int) -> tuple:
     """A molecule of three points with three fixed distances, by a Verlet step and then the bath, as LAMMPS does it."""
     assert count == 3
@@ -135,8 +151,17 @@ def lattice(count: int, spacing: float = 1.5) -> np.ndarray:
     return spacing * np.stack(np.unravel_index(np.arange(count), (side,) * 3), -1).astype(float)
 
 
-SINGLE = {"euler": euler, "baoab": baoab, "bodies": bodies, "bodies, Verlet": bodies_verlet, "top": top}
-MANY = {"dipoles": dipoles, "box": box, "points": points, "fluid": fluid, "rods": gay_berne, "trimer": trimer, "chain": chain}
+SINGLE = {"euler": euler, "baoab": baoab, "bodies": bodies, "bodies, Verlet": bodies_verlet, "top": top, "overdamped": overdamped}
+MANY = {
+    "dipoles": dipoles,
+    "box": box,
+    "points": points,
+    "fluid": fluid,
+    "rods": gay_berne,
+    "trimer": trimer,
+    "chain": chain,
+    "liquid water": liquid_water,
+}
 
 # At every step, of the last component of the momentum.
 OBSERVERS = {

@@ -111,6 +111,12 @@ GOALS = (
         (("4000 points", Side("bismut fluid", 1, _box(4000)), 1 / 1.25),),
     ),
     Goal("4000 Gay-Berne rods, one core", Side("bismut rods", 1, _box(4000)), (("LAMMPS", Side("LAMMPS rods", 1, (("count", 4000),)), 3.0),)),
+    Goal("overdamped bodies, three frictions, one core", Side("bismut overdamped"), (("LAMMPS", Side("LAMMPS overdamped"), 3.0),)),
+    Goal(
+        "216 molecules of water, one core",
+        Side("bismut liquid water", 1, _box(216)),
+        (("LAMMPS", Side("LAMMPS water", 1, (("molecules", 216),)), 1.0), ("OpenMM", Side("OpenMM water", 1, (("molecules", 216),)), 1.0)),
+    ),
     Goal(
         "rigid trimers, one core",
         Side("bismut trimer", 1, (("count", 3), ("trajectories", 4096))),

@@ -46,6 +46,17 @@ def triangle(degrees: float = 104.52) -> np.ndarray:
     return BOND * np.array([[0.0, 0.0, 0.0], [np.sin(half), np.cos(half), 0.0], [-np.sin(half), np.cos(half), 0.0]])
 
 
+def spc_water(molecules: int) -> tuple[np.ndarray, float]:
+    """Atoms O, H, H of SPC/E on a cubic lattice at the density of the liquid, and the side of the cube, in nm; orientations are random, but fixed."""
+    side = (molecules / 33.3278) ** (1 / 3)
+    n = int(np.ceil(molecules ** (1 / 3)))
+    corners = (np.stack(np.unravel_index(np.arange(molecules), (n,) * 3), -1) + 0.5) * (side / n)
+    turned = np.linalg.qr(np.random.default_rng(0).normal(size=(molecules, 3, 3)))[0]
+    s, c = np.sqrt(2 / 3), np.sqrt(1 / 3)  # of half the tetrahedral angle
+    shape = 0.1 * np.array([[0.0, 0.0, 0.0], [s, 0.0, c], [-s, 0.0, c]])
+    return (corners[:, None] + np.einsum("kij,aj->kai", turned, shape)).reshape(-1, 3), side
+
+
 class Missing(Exception):
     """A contestant that cannot run here, and what to do about it."""
 

@@ -7,34 +7,39 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import BOND, BOX_CUTOFF, BOX_SPACING, Missing, Ready, rods, timed, triangle
+from benchmarks.timing import BOND, BOX_CUTOFF, BOX_SPACING, Missing, Ready, rods, spc_water, timed, triangle
 
 QUIET = ["atom_modify sort 0 0", "neigh_modify every 1000000 delay 1000000 check no", "thermo 1000000"]
 
 
 def ellipsoids() -> Ready:
     """fix nve/asphere with fix langevin. I = m/5 (b² + c², ...) of an ellipsoid with half axes a, b, c; diameters are given."""
-    commands = [
-        "units lj",
-        "atom_style ellipsoid",
-        "boundary s s s",
-        "lattice sc 1.0",
-        "region box block 0 22 0 22 0 21",
-        "create_box 1 box",
-        "create_atoms 1 box",
-        "set type 1 mass 1.0",
-        "set type 1 shape 5.2 3.9 2.2",
-        "set type 1 quat/random 1",
-        "pair_style none",
-        "comm_modify cutoff 1.0",
-        "neighbor 0.0 bin",
-        *QUIET,
-        "fix trap all spring/self 1.0",
-        "fix move all nve/asphere",
-        "fix bath all langevin 1.0 1.0 1.0 7 angmom 3.333",
-        "timestep 0.02",
-    ]
-    return _running(commands, 100)
+    return _running([*_FREE_ELLIPSOIDS, "fix move all nve/asphere", "fix bath all langevin 1.0 1.0 1.0 7 angmom 3.333"], 100)
+
+
+def overdamped() -> Ready:
+    """fix brownian/asphere, with a friction for each axis of rotation."""
+    return _running([*_FREE_ELLIPSOIDS, "fix move all brownian/asphere 1.0 7 gamma_r_eigen 2.0 1.0 0.5 gamma_t_eigen 1.0 1.0 1.0"], 100)
+
+
+_FREE_ELLIPSOIDS = [
+    "units lj",
+    "atom_style ellipsoid",
+    "boundary s s s",
+    "lattice sc 1.0",
+    "region box block 0 22 0 22 0 21",
+    "create_box 1 box",
+    "create_atoms 1 box",
+    "set type 1 mass 1.0",
+    "set type 1 shape 5.2 3.9 2.2",
+    "set type 1 quat/random 1",
+    "pair_style none",
+    "comm_modify cutoff 1.0",
+    "neighbor 0.0 bin",
+    *QUIET,
+    "fix trap all spring/self 1.0",
+    "timestep 0.02",
+]
 
 
 def dipoles(count: int) -> Ready:
@@ -171,41 +176,80 @@ def trimers(molecules: int = 1000) -> Ready:
         "Bonds": (f"{2 * k + j} 1 {a} {a + j}" for k, a in enumerate(first) for j in (1, 2)),
         "Angles": (f"{k + 1} 1 {a + 1} {a} {a + 2}" for k, a in enumerate(first)),
     }
-    sizes = f"{3 * molecules} atoms\n{2 * molecules} bonds\n{molecules} angles\n1 atom types\n1 bond types\n1 angle types\n"
-    bounds = "".join(f"0 {apart * side} {axis}lo {axis}hi\n" for axis in "xyz")
+    settings = [
+        "units lj",
+        "atom_style molecular",
+        "bond_style harmonic",
+        "angle_style harmonic",
+        "pair_style zero 2.0 nocoeff",
+        "READ",
+        "pair_coeff * *",
+        f"bond_coeff 1 100.0 {BOND}",
+        "angle_coeff 1 100.0 104.52",
+        "neighbor 1.0 bin",
+        *QUIET,
+        "velocity all create 1.0 1",
+        "fix move all nve",
+        "fix bath all langevin 1.0 1.0 1.0 7",
+        "fix rigid all rattle 1.0e-8 100 0 b 1 a 1",
+        "timestep 0.005",
+    ]
+    return _running(_with_data(settings, sections, 3 * molecules, (1.0,), apart * side), 200)
+
+
+def water(molecules: int) -> Ready:
+    """SPC/E by fix rigid/small with its Langevin bath and lj/cut/coul/cut, the cheapest cutoff there is: what is past 0.9 nm is dropped at once."""
+    places, side = spc_water(molecules)
+    first = 3 * np.arange(molecules) + 1
+    sections = {
+        "Atoms # full": (
+            f"{i + 1} {i // 3 + 1} {1 + (i % 3 > 0)} {0.4238 if i % 3 else -0.8476} {x} {y} {z}" for i, (x, y, z) in enumerate(10 * places)
+        ),
+        "Bonds": (f"{2 * k + j} 1 {a} {a + j}" for k, a in enumerate(first) for j in (1, 2)),
+        "Angles": (f"{k + 1} 1 {a + 1} {a} {a + 2}" for k, a in enumerate(first)),
+    }
+    settings = [
+        "units real",
+        "atom_style full",
+        "bond_style harmonic",
+        "angle_style harmonic",
+        "pair_style lj/cut/coul/cut 9.0",
+        "READ",
+        "pair_coeff 1 1 0.1553 3.166",
+        "pair_coeff * 2 0.0 1.0",
+        "bond_coeff 1 450.0 1.0",
+        "angle_coeff 1 55.0 109.47",
+        "special_bonds lj/coul 0.0 0.0 0.0",
+        "neigh_modify exclude molecule/intra all",
+        "neighbor 2.0 bin",
+        "thermo 1000000",
+        "velocity all create 298.15 1",
+        "fix rigid all rigid/small molecule langevin 298.15 298.15 200.0 7",
+        "timestep 2.0",
+    ]
+    return _running(_with_data(settings, sections, 3 * molecules, (15.9994, 1.008), 10 * side), 400, bodies=molecules)
+
+
+def _with_data(commands: list[str], sections: dict, atoms: int, masses: tuple[float, ...], side: float) -> list[str]:
+    """Commands in which READ stands for reading molecules of three atoms, two bonds and an angle in a cube."""
+    sizes = f"{atoms} atoms\n{2 * atoms // 3} bonds\n{atoms // 3} angles\n{len(masses)} atom types\n1 bond types\n1 angle types\n"
+    bounds = "".join(f"0 {side} {axis}lo {axis}hi\n" for axis in "xyz")
     body = "\n".join(f"{name}\n\n" + "\n".join(lines) + "\n" for name, lines in sections.items())
-    with tempfile.NamedTemporaryFile("w", suffix=".data") as file:
-        file.write(f"molecules\n\n{sizes}\n{bounds}\nMasses\n\n1 1.0\n\n{body}")
-        file.flush()
-        commands = [
-            "units lj",
-            "atom_style molecular",
-            "bond_style harmonic",
-            "angle_style harmonic",
-            "pair_style zero 2.0 nocoeff",
-            f"read_data {file.name}",
-            "pair_coeff * *",
-            f"bond_coeff 1 100.0 {BOND}",
-            "angle_coeff 1 100.0 104.52",
-            "neighbor 1.0 bin",
-            *QUIET,
-            "velocity all create 1.0 1",
-            "fix move all nve",
-            "fix bath all langevin 1.0 1.0 1.0 7",
-            "fix rigid all rattle 1.0e-8 100 0 b 1 a 1",
-            "timestep 0.005",
-        ]
-        return _running(commands, 200)
+    weights = "".join(f"{kind + 1} {mass}\n" for kind, mass in enumerate(masses))
+    file = Path(tempfile.mkdtemp()) / "molecules.data"
+    file.write_text(f"molecules\n\n{sizes}\n{bounds}\nMasses\n\n{weights}\n{body}")
+    return [f"read_data {file}" if command == "READ" else command for command in commands]
 
 
-def _running(commands: list[str], steps: int) -> Ready:
+def _running(commands: list[str], steps: int, bodies: int | None = None) -> Ready:
+    """`bodies` of which each counts once, all atoms if not said."""
     one = engine()
     one.commands_list(commands)
     atoms = one.get_natoms()
 
     def work() -> float:
         one.command(f"run {steps} post no")
-        return float(atoms) * steps
+        return float(bodies or atoms) * steps
 
     work()
     return Ready(timed(work), {"atoms": atoms})
@@ -230,4 +274,6 @@ CONTESTANTS = {
     "LAMMPS fluid": fluid,
     "LAMMPS rods": gay_berne,
     "LAMMPS trimers": trimers,
+    "LAMMPS overdamped": overdamped,
+    "LAMMPS water": water,
 }

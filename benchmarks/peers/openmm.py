@@ -1,11 +1,11 @@
-"""Points with a pair energy of one's own by OpenMM.
+"""OpenMM: points with a pair energy of one's own, liquids, molecules.
 
 U = Σ_{i<j} exp(−r)/r + r⁻¹²
 """
 
 import numpy as np
 
-from benchmarks.timing import BOND, Ready, fcc, timed, triangle
+from benchmarks.timing import BOND, Ready, fcc, spc_water, timed, triangle
 
 KT = 1.0 / 0.00831446261815324  # a temperature with kT = 1 in kJ/mol
 
@@ -79,20 +79,44 @@ def molecules(kind: str, count: int, copies: int) -> Ready:
     return Ready(ways[fastest].round, {"platform": fastest, "speeds": speeds})
 
 
-def _stepping(mm, system, places: np.ndarray, friction: float, steps: int, platform: str, threads: int) -> Ready:
-    integrator = mm.LangevinMiddleIntegrator(KT, friction, 0.005)
+def water(molecules: int) -> Ready:
+    """SPC/E with its reaction field, kept rigid by SETTLE, at 2 fs, on the processor's platform."""
+    import openmm as mm
+
+    places, side = spc_water(molecules)
+    system, force = mm.System(), mm.NonbondedForce()
+    system.setDefaultPeriodicBoxVectors(*(side * np.eye(3)))
+    force.setNonbondedMethod(mm.NonbondedForce.CutoffPeriodic)
+    force.setCutoffDistance(0.9)
+    force.setUseDispersionCorrection(False)
+    apart = [np.linalg.norm(places[i] - places[j]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    for k in range(molecules):
+        for mass, charge, sigma, epsilon in ((15.9994, -0.8476, 0.316557, 0.650194), (1.008, 0.4238, 1.0, 0.0), (1.008, 0.4238, 1.0, 0.0)):
+            system.addParticle(mass)
+            force.addParticle(charge, sigma, epsilon)
+        for (i, j), distance in zip(((0, 1), (0, 2), (1, 2)), apart, strict=True):
+            system.addConstraint(3 * k + i, 3 * k + j, distance)
+            force.addException(3 * k + i, 3 * k + j, 0.0, 1.0, 0.0)
+    system.addForce(force)
+    return _stepping(mm, system, places, 5.0, 400, "CPU", 1, step=0.002, kelvin=298.15, bodies=molecules)
+
+
+def _stepping(
+    mm, system, places: np.ndarray, friction: float, steps: int, platform: str, threads: int, step=0.005, kelvin=KT, bodies: int | None = None
+) -> Ready:
+    integrator = mm.LangevinMiddleIntegrator(kelvin, friction, step)
     integrator.setConstraintTolerance(1e-8)
     properties = {"Threads": str(threads)} if platform == "CPU" else {}
     context = mm.Context(system, integrator, mm.Platform.getPlatformByName(platform), properties)
     context.setPositions(places)
-    context.setVelocitiesToTemperature(KT)
+    context.setVelocitiesToTemperature(kelvin)
 
     def work() -> float:
         context.getIntegrator().step(steps)
-        return float(len(places)) * steps
+        return float(bodies or len(places)) * steps
 
     work()
     return Ready(timed(work), {})
 
 
-CONTESTANTS = {"OpenMM": points, "OpenMM fluid": fluid, "OpenMM molecules": molecules}
+CONTESTANTS = {"OpenMM": points, "OpenMM fluid": fluid, "OpenMM molecules": molecules, "OpenMM water": water}
