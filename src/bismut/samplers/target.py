@@ -3,10 +3,10 @@
     U(q; level) = −log ρ(x; level) − log |dx/dq|,      x = point(L q)
 
 L is the scale of coordinates that are any numbers, a root of the covariance of the chains: with it a density of correlated parameters is one of unit
-covariance, for one product by L a step. On groups and circles frames cannot be scaled; there velocities are, T = Σ ½|v|²/σ² with one spread σ for each
-group, so that of p = v/σ the force is −σ dU, and v = σ p. Masses for each axis of a Lie algebra were tried instead: on SO(3), where variances differ by
-200, they left 850 effective draws of 47 000, because such a top wobbles where angles are wide. L and σ are numbers, and changing them compiles
-nothing. On a surface both would change its area, so they stay 1: those of the parameters it is made of, and no others.
+covariance, for one product by L a step. On groups and circles frames cannot be scaled; there velocities are, T = Σ ½|v|²/σ² with one spread σ for
+each group, so that of p = v/σ the force is −σ dU, and v = σ p. Masses for each axis of a Lie algebra were tried instead: on SO(3), where variances
+differ by 200, they left 850 effective draws of 47 000, because such a top wobbles where angles are wide. L and σ are numbers, and changing them
+compiles nothing. On a surface both would change its area, so they stay 1: those of the parameters it is made of, and no others.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ class Target(eqx.Module):
         x, level = self.unscaled(q), self.level if level is None else level
         point = self.domain.point(x)
         value = self.density(point, level) if self.laddered else self.density(point)
-        return jnp.asarray(value) + self.domain.log_volume(x) - (0.0 if self.extra is None else self.extra(x))
+        # A density of less precision is one all the same; its derivatives are as good as it is.
+        return jnp.asarray(value, jax.tree.leaves(q)[0].dtype) + self.domain.log_volume(x) - (0.0 if self.extra is None else self.extra(x))
 
     def potential(self, q: Point, level: Any = None) -> tuple[Float[Array, ""], Velocity]:
         """U and −σ dU."""
