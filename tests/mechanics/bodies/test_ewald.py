@@ -171,3 +171,23 @@ def test_many_charges_are_machine_code_on_any_threads():
     (before, one), (after, other) = exact(x), exact(alone.final.q[0])
     np.testing.assert_allclose(alone.U.mean, [before, after], rtol=1e-12)
     np.testing.assert_allclose(alone.final.p[0], -h * (one + other) / 2, rtol=0, atol=1e-12 * h * np.abs(one).max())
+
+
+def test_lennard_jones_fades_as_asked_whatever_charges_do():
+    """u(r) of two sites with hardly any charge between 2 and 4, and to half of the side from 0.8 of it on if no cutoff is given."""
+
+    def energy(r, cutoff, electrostatics):
+        return float(
+            bm.sites(charges=[1e-9, -1e-9], epsilon=1.0, cutoff=cutoff, electrostatics=electrostatics).inside((10.0,) * 3)(
+                np.array([[0.0, 0, 0], [r, 0, 0]])
+            )
+        )
+
+    def expected(r, begin, end):
+        s = np.clip((r**2 - begin**2) / (end**2 - begin**2), 0, 1)
+        return 4 * (r**-12 - r**-6) * (1 - s**3 * (10 - 15 * s + 6 * s**2))
+
+    for r in (1.5, 3.0, 3.9):
+        for electrostatics in (None, bm.ReactionField(78.0), bm.Ewald(1e-2)):
+            assert np.isclose(energy(r, (2.0, 4.0), electrostatics), expected(r, 2.0, 4.0), rtol=1e-9)
+    assert np.isclose(energy(4.5, None, bm.Ewald(1e-2)), expected(4.5, 4.0, 5.0), rtol=1e-9)

@@ -8,7 +8,8 @@ no diagonal on which a distance would vanish and its gradient be 0/0.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from dataclasses import field as field_
 from typing import Any, NamedTuple
 
 import jax
@@ -48,6 +49,13 @@ class PairView(NamedTuple):
     near: Any
 
 
+class Lost(NamedTuple):
+    """What a cutoff leaves out for good: view(x, R) ↦ what it depends on of each body, and energy(one, other, r) ↦ the mean over all directions."""
+
+    view: Callable
+    energy: Callable
+
+
 @dataclass(frozen=True)
 class PairTerm:
     """A function of two bodies for all pairs, as data.
@@ -65,6 +73,7 @@ class PairTerm:
     fit     box ↦ the term as it is in that box, where it depends on the box otherwise than by images
     sites   the table of sites, of a term between sites of bodies; for pictures and exports
     field   the reaction field that charges are in, if there is one; for `explain`
+    lost    what the cutoff leaves out, if that is not the value: of charges nothing, where a reaction field or waves stand for it
     least   of a box that changes, the least that its sides become, over those of `box`; None of a box that stays
     """
 
@@ -79,8 +88,9 @@ class PairTerm:
     extent: Any = ()
     wants: tuple[str, ...] = ()
     fit: Callable | None = None
-    sites: Any = field(default=None, compare=False)
+    sites: Any = field_(default=None, compare=False)
     field: Any = None
+    lost: tuple[Lost, ...] | None = field_(default=None, compare=False)
     least: float | None = None
 
     def inside(self, box: Box) -> "PairTerm":

@@ -7,7 +7,8 @@ cutoffs, so P is the derivative of the free energy of that model. Beyond its cut
 
     u_tail = ½ ρ Σ_ab c_a c_b ∫ (1 − S(r)) u_ab(r) d^dr   per body,      P_tail = ρ u_tail
 
-with the fractions c_a of kinds.
+with the fractions c_a of kinds. Of sites on bodies u is the mean over all directions of both. Of charges in a reaction field or an Ewald sum nothing
+is left out: only Lennard-Jones energies are.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ import numpy as np
 from bismut.errors import DomainError
 from bismut.mechanics.bodies.box import Box
 from bismut.mechanics.bodies.inventory import acting_terms, inventory
-from bismut.mechanics.bodies.pairs import PairTerm, distances
+from bismut.mechanics.bodies.lattice import LatticeTerm
+from bismut.mechanics.bodies.pairs import Lost, PairTerm, distances
 from bismut.mechanics.bodies.terms import Potential, TupleTerm
 from bismut.mechanics.state import State
 from bismut.mechanics.system import System
+from bismut.programs.dependence import depends
 from bismut.programs.evaluation import evaluate
 
 _MOST_KINDS = 20  # of a mixture
@@ -66,47 +69,75 @@ class TailCorrection(NamedTuple):
 
 
 def tail_correction(system: System) -> TailCorrection:
-    """What the cutoffs of central pair energies leave out, if points beyond a cutoff are spread evenly; of a mixture, those of every kind.
+    """What cutoffs of pair energies leave out, if bodies beyond them are spread evenly and turned every way; of a mixture, those of every kind.
 
-    system  of points in a box, mechanical(Euclidean(d) ** K, ..., box=...)
+    system  of points or rigid bodies in a box, mechanical(Euclidean(d) ** K, ..., box=...) or rigid_bodies(..., box=...), with energies of distances
+            between centres, or Lennard-Jones energies of sites
 
-    Bonded terms, springs and other terms of given pairs have no cutoff, so that nothing of them is left out.
+    Bonded terms, springs and other terms of given pairs have no cutoff, so that nothing of them is left out, and neither of charges in a reaction
+    field or an Ewald sum.
     """
     potential, box = boxed_potential(system)
     bodies = inventory(system)
     assert bodies is not None
-    if bodies.turns:
-        raise DomainError("A tail correction is that of energies which depend on the distance alone, but bodies have orientations, too.")
-    cut = [term for term in potential.parts if not (isinstance(term, TupleTerm) or (isinstance(term, PairTerm) and term.bonds is not None))]
+    cut = [term for term in potential.parts if not _whole(term)]
     if not cut:
         raise DomainError(f"Nothing is left out of {potential}: none of its terms has a cutoff.")
-    volume, left_out = float(np.prod(box.lengths)), sum(_left_out(term, bodies.bodies, len(box.lengths), system) for term in cut)
+    d = len(box.lengths)
+    x = jnp.zeros((bodies.bodies, d), system.dtype)
+    R = jnp.tile(jnp.eye(d, dtype=system.dtype), (bodies.bodies, 1, 1)) if bodies.turns else None
+    volume, left_out = float(np.prod(box.lengths)), sum(_left_out(term, x, R, system) for term in cut)
     return TailCorrection(0.5 * left_out / (bodies.bodies * volume), 0.5 * left_out / volume**2)
 
 
-def _left_out(term: Any, count: int, d: int, system: System) -> float:
+def _whole(term: Any) -> bool:
+    """Whether nothing of a term is left out."""
+    return isinstance(term, TupleTerm | LatticeTerm) or (isinstance(term, PairTerm) and (term.bonds is not None or term.lost == ()))
+
+
+def _left_out(term: Any, x: Any, R: Any, system: System) -> float:
     """Σ_ij ∫ (1 − S) u_ij d^dr over all pairs i, j, counted twice, kind by kind."""
     if not isinstance(term, PairTerm) or term.cutoff is None:
         raise DomainError(f"{term.name} is no pair energy with a cutoff, which a tail correction is for.")
-    view = term.view(jnp.zeros((count, d), system.dtype), None)
-    leaves, structure = jax.tree.flatten(view)
+    if R is not None and term.lost is None and depends(lambda R: term.view(x, R), R):
+        raise DomainError(f"A tail correction is that of central energies and of Lennard-Jones sites, but {term.name} depend on orientations.")
+    lost = (Lost(term.view, _central(term, x.shape[1], system)),) if term.lost is None else term.lost
+    return sum(_of_kinds(term, one, x, R) for one in lost)
+
+
+def _central(term: PairTerm, d: int, system: System) -> Any:
+    """(one, other, r) ↦ the energy of a term that depends on the distance alone."""
+    bare = replace(term, cutoff=None, factor=None)
+
+    def energy(one, other, r):
+        between = distances(jnp.zeros(d, r.dtype), r * jnp.eye(d, dtype=r.dtype)[0], {None})[None]
+        return bare.at(one, other, (), between, jnp.zeros((), r.dtype), system.parameters)
+
+    return energy
+
+
+def _of_kinds(term: PairTerm, lost: Lost, x: Any, R: Any) -> float:
+    """Σ_ij ∫ (1 − S) u_ij d^dr, of each pair of kinds once."""
+    count, d = x.shape
+    leaves, structure = jax.tree.flatten(lost.view(x, R))
     rows = np.concatenate([np.reshape(np.asarray(leaf, float), (count, -1)) for leaf in leaves], 1) if leaves else np.zeros((count, 0))
     _, first, number = np.unique(rows, axis=0, return_index=True, return_counts=True)
     if len(first) > _MOST_KINDS:
         raise DomainError(f"A tail correction is that of up to {_MOST_KINDS} kinds of points, but {term.name} has {len(first)} that differ.")
     kinds = [structure.unflatten([jnp.asarray(leaf[k]) for leaf in leaves]) for k in first]
     pairs = ((a, b) for a in range(len(kinds)) for b in range(a, len(kinds)))
-    return sum((1 if a == b else 2) * float(number[a] * number[b]) * _beyond(term, kinds[a], kinds[b], d, system) for a, b in pairs)
+    scale = 1.0 if term.factor is None else float(term.factor)
+    between = lambda a, b: _beyond(term, lambda r: lost.energy(kinds[a], kinds[b], r), d)
+    return scale * sum((1 if a == b else 2) * float(number[a] * number[b]) * between(a, b) for a, b in pairs)
 
 
-def _beyond(term: PairTerm, one: Any, other: Any, d: int, system: System) -> float:
+def _beyond(term: PairTerm, energy: Any, d: int) -> float:
     """∫ (1 − S) u d^dr by quadrature, up to the cutoff in r and beyond it in c/r."""
-    bare, cutoff = replace(term, cutoff=None), term.cutoff
+    cutoff = term.cutoff
     assert cutoff is not None
 
     def density(r):
-        between = distances(jnp.zeros(d, r.dtype), r * jnp.eye(d, dtype=r.dtype)[0], {None})[None]
-        return (1 - cutoff(r * r)) * bare.at(one, other, (), between, jnp.zeros((), r.dtype), system.parameters) * r ** (d - 1)
+        return (1 - cutoff(r * r)) * energy(r) * r ** (d - 1)
 
     def integral(points: int) -> float:
         x, weights = np.polynomial.legendre.leggauss(points)
