@@ -139,6 +139,65 @@ def test_descent_goes_where_newton_goes():
     newton = bm.fit(guess, run, step=0.1, parameters=["k", "temperature"], check=False)
     descent = bm.fit(guess, run, step=0.1, parameters=["k", "temperature"], check=False, optimiser=_Momentum(0.1), iterations=300)
     assert descent.value["temperature"] == pytest.approx(newton.value["temperature"], abs=0.1 * newton.stderr["temperature"])
+    assert descent.good
+
+
+def test_an_optimiser_that_has_not_arrived_is_noticed():
+    """By optax: after few steps the fit is many standard errors from the maximum, although residuals look well; after many it is there."""
+    optax = pytest.importorskip("optax")
+    run, guess = path_of(spring(1.5, 0.8, 1.0), 1000, 2), spring(1.0, 0.8, 1.0)
+    newton = bm.fit(guess, run, step=0.1, parameters=["k"], check=False)
+    optimiser = optax.adam(0.1)
+    early, late = (bm.fit(guess, run, step=0.1, parameters=["k"], check=False, optimiser=optimiser, iterations=n) for n in (3, 100))
+    off = (early.value["k"] - newton.value["k"]) / newton.stderr["k"]
+    (check,) = (one for one in early.checks if one.name == "gradient of ln p")
+    assert abs(off) > 0.5
+    assert check.off == pytest.approx(abs(off), rel=0.2)  # exactly, if ln p were a parabola
+    assert not early.good
+    assert late.good
+    assert late.value["k"] == pytest.approx(newton.value["k"], abs=0.1 * newton.stderr["k"])
+
+
+def test_a_descent_that_has_not_arrived_is_noticed():
+    """Forty small steps leave k where it was: residuals cannot tell, the gradient does. Also of more parameters than Newton takes."""
+    run = path_of(spring(1.5, 0.8, 1.0), 1000, 2)
+    slow, arrived = (
+        bm.fit(spring(1.2, 0.8), run, step=0.1, parameters=["k"], check=False, optimiser=_Momentum(rate), iterations=40) for rate in (1e-3, 1.0)
+    )
+    assert not slow.good
+    assert "THE CHECKS DO NOT HOLD" in repr(slow)
+    assert arrived.good
+
+    many = bm.mechanical(
+        bm.Euclidean(1), mass=1.3, potential=lambda q, parameters: jnp.sum(parameters["k"]) * q @ q / 140, parameters={"k": jnp.ones(70)}
+    )
+    guess = bm.Langevin(many, temperature=0.8, friction=1.0, splitting=bm.OBABO)
+    slow, arrived = (bm.fit(guess, run, step=0.1, parameters=["k"], check=False, optimiser=_Momentum(rate), iterations=40) for rate in (0.01, 70.0))
+    assert not slow.good
+    (check,) = (one for one in arrived.checks if one.name == "gradient of ln p")
+    assert check.off < check.most
+    assert float(np.mean(arrived.value["k"])) == pytest.approx(1.5, abs=0.4)
+
+
+def test_a_potential_that_depends_on_time_is_no_wrong_model():
+    """U(q, t): the path of the model itself is believed, and what is not checked is said."""
+    system = bm.mechanical(
+        bm.Euclidean(1), potential=lambda q, t, parameters: 0.5 * parameters["k"] * (q[0] - 2 * jnp.sin(0.3 * t)) ** 2, parameters={"k": 1.5}
+    )
+    scheme = bm.Langevin(system, temperature=0.8, friction=1.0, splitting=bm.OBABO)
+    run = bm.trajectory(scheme, scheme.start(jnp.zeros(1), temperature=0.8), step=0.1, steps=4000, seed=2)
+    found = bm.fit(scheme, run, step=0.1, parameters=["k"])
+    assert found.good
+    assert abs(found.value["k"] - 1.5) < SURE * found.stderr["k"]
+    assert "depends on time" in repr(found)
+
+
+def test_a_fitted_friction_is_shown_as_the_factor_that_it_is():
+    run = path_of(spring(1.5, 0.8, 1.0), 4000, 2)
+    found = bm.fit(spring(1.5, 0.8, 1.5), run, step=0.1, parameters=["friction"], check=False)
+    assert abs(found.value["friction"] * 1.5 - 1.0) < SURE * 1.5 * found.stderr["friction"]
+    assert "\n  friction × " in repr(found)
+    assert parameters_of(spring(), ["k", "temperature"]).written(np.array([1.25, 0.5])) == "k = 1.25, temperature = 0.5"
 
 
 def test_a_path_of_another_step_is_noticed():

@@ -3,7 +3,8 @@
     θ̂ = argmax ln p(path; θ),        cov θ̂ = I⁻¹,   I = −∂² ln p/∂θ²
 
 ln p is exact, of the scheme at the step of the path (`path_likelihood`). Three checks say whether the model can be believed: residuals must be
-standard normal and independent of each other from step to step; and what is simulated from the fit must look like the path.
+standard normal and independent of each other from step to step; and what is simulated from the fit must look like the path. A fourth says whether the
+maximum was reached: with the gradient g of ln p the way to it is √(gᵀ I⁻¹ g) standard errors long.
 """
 
 from __future__ import annotations
@@ -25,34 +26,38 @@ from bismut.formatting import first_of, table, with_error
 from bismut.mechanics import Scheme
 from bismut.noise import Wiener
 from bismut.process import check_process
-from bismut.response.parameters import TEMPERATURE, Parameters, parameters_of
+from bismut.response.parameters import FRICTION, TEMPERATURE, Parameters, parameters_of
 from bismut.response.path_likelihood import ObservedPath, check_scheme, information, normals_of, observed_path, state_at, value_and_slope
 
 _SURE = 4.5  # standard errors by which a check may be off
 _FEW = 64  # parameters up to which there are standard errors
 _ROUNDS = 100  # of Newton's method
+_NEAR = 0.1  # standard errors from the maximum at which a search may end; of more than 64 parameters, of each
 _CHUNK, _COPIES = 500, 40  # steps of a simulated path, and how many of them
+_MOVING = "paths simulated from the fit, since the model depends on time and they would all begin at one"
 
 
 @dataclass(frozen=True)
 class ModelCheck:
-    """A number that should be what the model says, in standard errors of the difference."""
+    """A number that should be what the model says: by how many standard errors it is off, and by how many it may be."""
 
     name: str
     value: float
     expected: float
     off: float
+    most: float = _SURE
 
 
 @dataclass(frozen=True)
 class Fit:
     """Fitted parameters.
 
-    value, stderr   by name; stderr from the information matrix, NaN for more than 64 parameters
+    value, stderr   by name; stderr from the information matrix, NaN for more than 64 parameters. "friction" is a factor on that of the scheme
     covariance      of all components, in the order of `labels`
     scheme          the scheme with the fitted numbers
     log_likelihood  at the fit, of so many `terms`
-    checks          residuals and simulations from the fit; `good` if each is within 4.5 standard errors
+    checks          residuals and simulations from the fit, and of an optimiser how far the maximum is; `good` if each is as near as it must be
+    left_out        checks that do not apply, with the reason
     """
 
     value: dict[str, Any]
@@ -65,10 +70,11 @@ class Fit:
     rounds: int
     checks: tuple[ModelCheck, ...]
     subject: str
+    left_out: tuple[str, ...] = ()
 
     @property
     def good(self) -> bool:
-        return all(abs(check.off) < _SURE for check in self.checks)
+        return all(abs(check.off) < check.most for check in self.checks)
 
     def __repr__(self) -> str:
         verdict = "the checks hold" if self.good else "THE CHECKS DO NOT HOLD"
@@ -76,10 +82,12 @@ class Fit:
         flat = lambda tree: np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, np.ndarray))])
         numbers = np.concatenate([flat(self.value[name]) for name in self.value])
         errors = np.concatenate([flat(self.stderr[name]) for name in self.value])
-        shown = [f"  {label:<16} {with_error(x, e)}" for label, x, e in zip(self.labels, numbers, errors, strict=True)]
+        factor = FRICTION if FRICTION not in (self.scheme.system.parameters or {}) else ""
+        labels = [f"{label} ×" if label == factor else label for label in self.labels]  # a factor, which must not be read as a friction
+        shown = [f"  {label:<16} {with_error(x, e)}" for label, x, e in zip(labels, numbers, errors, strict=True)]
         lines += first_of(shown, 12, "\n").splitlines()
         lines += [f"  {check.name}: {check.value:.4g}, expected {check.expected:.4g}: {check.off:+.2g} standard errors" for check in self.checks]
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  not checked: {why}" for why in self.left_out)])
 
     def _repr_html_(self) -> str:
         return table(
@@ -112,8 +120,9 @@ def fit(
     scheme      Langevin(..., splitting=bm.OBABO); its numbers are where the search begins
     observed    a path with one point for every step: a Trajectory, a State with time along its first axis, or points alone
     step        between two points of the path, which is that of the scheme
-    parameters  names as for `sensitivity`: keys of the system's parameters, "temperature", "friction"
-    optimiser   by default Newton's method. For many parameters one of optax, such as optax.adam(1e-2), for so many `iterations`
+    parameters  names as for `sensitivity`: keys of the system's parameters, "temperature", "friction", a factor on that of the scheme
+    optimiser   by default Newton's method. For many parameters one of optax, such as optax.adam(1e-2), for so many `iterations`; whether they were
+                enough is one of the checks
     check       whether paths are simulated from the fit and compared with the one observed
     """
     check_process()
@@ -123,14 +132,20 @@ def fit(
     chosen = parameters_of(scheme, parameters)
     theta = np.asarray(chosen.vector(scheme), float)
     theta, rounds = _newton(scheme, chosen, theta, path) if optimiser is None else _descent(scheme, chosen, theta, path, optimiser, iterations)
-    value = float(value_and_slope(scheme, chosen, jnp.asarray(theta), path)[0])
+    value, slope = (np.asarray(x, float) for x in value_and_slope(scheme, chosen, jnp.asarray(theta), path))
     covariance = np.full((chosen.count, chosen.count), math.nan)
     if chosen.count <= _FEW:
-        covariance = _covariance(information(scheme, chosen, theta, path, _first_moves(theta))[0], chosen)
+        curvature = information(scheme, chosen, theta, path, _first_moves(theta))[0]
+        reached = _reached(slope * path.terms, curvature)
+        covariance = _covariance(curvature, chosen) if abs(reached.off) < reached.most or np.linalg.eigvalsh(curvature).min() > 0 else covariance
+    else:
+        reached = _reached_along(scheme, chosen, theta, path, slope)
     fitted = chosen.put(scheme, jnp.asarray(theta))
     assert isinstance(fitted, Langevin)
     checks = _residual_checks(np.asarray(normals_of(scheme, chosen, jnp.asarray(theta), path)), TEMPERATURE in chosen.names)
-    checks += _simulated_checks(fitted, path, seed) if check else []
+    checks += [reached] if optimiser is not None or abs(reached.off) >= reached.most else []
+    moving = fitted.time_dependent
+    checks += _simulated_checks(fitted, path, seed) if check and not moving else []
     kind = "points and momenta" if path.p is not None else "points alone"
     subject = f"{scheme.title} on {scheme.space}, {path.points} {kind} every {step:g}"
     errors = np.sqrt(np.diag(covariance))
@@ -140,11 +155,12 @@ def fit(
         covariance,
         tuple(chosen.labels),
         fitted,
-        -value * path.terms,
+        -float(value) * path.terms,
         path.terms,
         rounds,
         tuple(checks),
         subject,
+        (_MOVING,) if check and moving else (),
     )
 
 
@@ -160,9 +176,7 @@ def _newton(scheme: Langevin, chosen: Parameters, theta: np.ndarray, path: Obser
     for rounds in range(1, _ROUNDS + 1):
         H, moves = information(scheme, chosen, theta, path, moves)
         if not np.isfinite(H).all():
-            raise BismutError(
-                f"The likelihood of the path has no finite curvature at {dict(zip(chosen.labels, theta, strict=True))}. Begin elsewhere."
-            )
+            raise BismutError(f"The likelihood of the path has no finite curvature at {chosen.written(theta)}. Begin elsewhere.")
         curvatures, axes = np.linalg.eigh(H / path.terms)
         curvatures = np.maximum(np.abs(curvatures), 1e-12 * np.abs(curvatures).max(initial=1e-300))
         move = -axes @ ((axes.T @ slope) / curvatures)
@@ -197,6 +211,24 @@ def _descent(scheme: Langevin, chosen: Parameters, theta: np.ndarray, path: Obse
     if not np.isfinite(np.asarray(now)).all():
         raise BismutError("The optimiser left the numbers for which the path has a density. Take a smaller learning rate.")
     return np.asarray(now, float), int(iterations)
+
+
+def _reached(slope: np.ndarray, curvature: np.ndarray) -> ModelCheck:
+    """How far the maximum is: √(gᵀ I⁻¹ g), infinite where ln p is no hill."""
+    curvatures, axes = np.linalg.eigh(curvature)
+    along = (axes.T @ slope) ** 2
+    far = math.sqrt(np.sum(along[curvatures > 0] / curvatures[curvatures > 0])) if np.all(curvatures > -1e-9 * curvatures.max()) else math.inf
+    return ModelCheck("gradient of ln p", far, 0.0, far, _NEAR)
+
+
+def _reached_along(scheme: Langevin, chosen: Parameters, theta: np.ndarray, path: ObservedPath, slope: np.ndarray) -> ModelCheck:
+    """The same along the gradient alone, gᵀg/√(gᵀ I g), of so many parameters that I is not computed: by Cauchy and Schwarz it is not too long."""
+    size = float(np.linalg.norm(slope))
+    move = 1e-4 * max(float(np.linalg.norm(theta)), 1e-2) * slope / max(size, 1e-300)
+    after, before = (np.asarray(value_and_slope(scheme, chosen, jnp.asarray(x), path)[1], float) for x in (theta + move, theta - move))
+    bend = float((after - before) @ move) / (2 * float(move @ move)) if size else 1.0
+    far = size * math.sqrt(path.terms / bend) if bend > 0 else math.inf
+    return ModelCheck("gradient of ln p", far, 0.0, far, _NEAR * math.sqrt(chosen.count))
 
 
 def _covariance(information: np.ndarray, chosen: Parameters) -> np.ndarray:

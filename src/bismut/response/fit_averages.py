@@ -120,9 +120,7 @@ def fit_averages(
         now = chosen.put(scheme, jnp.asarray(theta))
         each, value, failed, _ = covariance.covariances(now, start, together, chosen, Wiener(seed + rounds), **run)
         if failed:
-            raise BismutError(
-                f"{failed} of {trajectories} trajectories failed at {dict(zip(chosen.labels, theta, strict=True))}. Take a smaller step."
-            )
+            raise BismutError(f"{failed} of {trajectories} trajectories failed at {chosen.written(theta)}. Take a smaller step.")
         squares = value[:, 1::2].mean(0)
         each, value = each[:, :, ::2], value[:, ::2]
         fluctuation = np.sqrt(np.maximum(squares - value.mean(0) ** 2, 1e-300))

@@ -20,6 +20,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from bismut.errors import DomainError, nearest
+from bismut.formatting import first_of
 from bismut.mechanics import Scheme
 from bismut.mechanics.friction import Friction
 from bismut.mechanics.friction.laws import FactoredFriction, ModalFriction, UniformFriction
@@ -66,6 +67,10 @@ class Parameters:
     def labels(self) -> list[str]:
         """A name for each component."""
         return [name if size == 1 else f"{name}[{i}]" for name, size in zip(self.names, self.sizes, strict=True) for i in range(size)]
+
+    def written(self, theta: np.ndarray) -> str:
+        """Numbers with their names, for a sentence."""
+        return first_of([f"{label} = {float(x):.6g}" for label, x in zip(self.labels, theta, strict=True)], 8, ", ")
 
 
 def parameters_of(scheme: Scheme, names: Sequence[str] | str | None) -> Parameters:
