@@ -69,6 +69,35 @@ def test_work_of_ones_own_and_what_makes_it_unreliable():
     assert any("Crooks does not hold" in warning for warning in wrong.warnings)  # the work of another temperature
 
 
+@pytest.mark.parametrize(("forward", "backward", "spread"), [(100.0, 50.0, 1.0), (100.0, 100.0, 1.0), (21.0, 19.0, 6.0)])
+def test_distributions_that_do_not_overlap_are_no_agreement(forward, backward, spread):
+    """Nothing is lost where no way is reliable: numbers with warnings, and neither agreement nor disagreement of what cannot be believed."""
+    rng = np.random.default_rng(1)
+    found = bm.free_energy_of_work(forward + spread * rng.normal(size=500), backward + spread * rng.normal(size=500), temperature=1.0)
+    assert np.isnan(found.ways["crossing"].value)
+    assert found.agree is None
+    assert "NO TWO RELIABLE WAYS" in repr(found)
+    assert found.as_json()["agree"] is None
+    assert len(found.warnings) >= 4
+
+
+def test_a_way_alone_agrees_with_nothing():
+    alone = bm.free_energy_of_work(0.5 + np.random.default_rng(2).normal(size=4000), temperature=1.0)
+    assert alone.agree is None
+    assert "agree" not in repr(alone)
+
+
+def test_a_dipole_on_rotations():
+    """U = −a R₃₃ on SO(3), a: 0 → 2 at kT = 0.8 under Metropolised steps: ΔF = −kT ln(sinh x/x), x = 2/kT."""
+    body = bm.mechanical(bm.SO3(), mass=jnp.array([1.0, 2.0, 3.0]), potential=lambda R, parameters: -parameters["a"] * R[2, 2], parameters={"a": 0.0})
+    scheme = bm.Langevin(body, temperature=0.8, friction=1.0, splitting=bm.Metropolised())
+    start, exact = scheme.start(jnp.eye(3), temperature=0.8), -0.8 * np.log(np.sinh(2.5) / 2.5)
+    settings = {"parameter": "a", "between": (0.0, 2.0), "step": 0.4, "steps": 10, "burn_in": 60, "trajectories": 2000, "seed": 5}
+    found = bm.free_energy(scheme, start, integrate=False, **settings)
+    assert within(found, exact)
+    assert found.stderr < 0.02
+
+
 def test_its_picture(tmp_path):
     """Two densities, each of area 1 but for the tails that are cut, and ΔF where they cross."""
     rng = np.random.default_rng(1)

@@ -100,6 +100,18 @@ def test_a_rotor_in_equilibrium():
         assert abs(found.value[name] - exact) < SURE * found.stderr[name] + 5e-4  # the bias of h = 0.1
 
 
+def test_a_dipole_in_equilibrium():
+    """U = −a R₃₃ on SO(3): d⟨R₃₃⟩/da = 1/a² − 1/sinh² a = 0.2759383 at a = 1, by the covariance; Metropolised steps have no bias."""
+    body = bm.mechanical(bm.SO3(), mass=jnp.array([1.0, 2.0, 3.0]), potential=lambda R, parameters: -parameters["a"] * R[2, 2], parameters={"a": 1.0})
+    scheme = bm.Langevin(body, temperature=1.0, friction=1.0, splitting=bm.Metropolised())
+    settings = {"step": 0.4, "steps": 200, "burn_in": 40, "every": 2, "trajectories": 500, "equilibrium": True, "seed": 5}
+    found = bm.sensitivity(
+        scheme, scheme.start(jnp.eye(3), temperature=1.0), of=lambda s: s.q[2, 2], parameters=["a"], method="covariance", **settings
+    )
+    assert found.stderr["a"] < 0.01
+    assert abs(found.value["a"] - 0.2759383) < SURE * found.stderr["a"]
+
+
 def test_refused_steps_have_a_covariance_and_nothing_else():
     scheme, start = rotor(bm.Metropolised())
     settings = {"of": lambda s: jnp.cos(s.q), "step": 0.5, "steps": 200, "burn_in": 50, "trajectories": 500, "seed": 5}

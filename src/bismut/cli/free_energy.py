@@ -29,7 +29,7 @@ def free_energy(
     \b
     bismut free-energy pendulum --move stiffness --from 0.5 --to 2 --splitting Metropolised --step 0.2 --steps 20 --burn-in 200 --trajectories 2000
 
-    Exit codes: 0 the ways agree, 1 they do not, 2 wrong usage.
+    Exit codes: 0 the ways agree, 1 they do not, or no two of them are reliable, 2 wrong usage.
     """
     from bismut.cli.runs.from_options import from_options
     from bismut.response import free_energy as measure
@@ -37,4 +37,4 @@ def free_energy(
     ready = from_options(what, typed)
     ends = {"parameter": parameter, "between": (begin, end), "integrate": integrate}
     measured = measure(ready.scheme, ready.start, **ends, **numbers(ready))
-    finish(measured, measured.agree, as_json, picture, dark)
+    finish(measured, bool(measured.agree), as_json, picture, dark)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from bismut.errors import BismutError, DomainError
+from bismut.errors import DomainError
 
 _FEW = 100  # effective trajectories below which an exponential average is not believed
 _APART = 0.03  # overlap below which Bennett's ratio is not believed either
@@ -35,6 +35,9 @@ class Difference:
     stderr: float
     note: str = ""
     doubt: str = ""
+
+
+_APART_ALTOGETHER = Difference(math.nan, math.nan, "the distributions do not cross", "has no work that both directions do")
 
 
 def checked_work(work: Any, name: str) -> np.ndarray:
@@ -86,13 +89,13 @@ def crossing(forward: np.ndarray, backward: np.ndarray, kT: float) -> Difference
         p = scipy.special.expit(offset + X @ b)
         H = (X * (p * (1 - p))[:, None]).T @ X
         if not np.isfinite(H).all() or np.linalg.cond(H) > 1e14:
-            return Difference(math.nan, math.nan, "the distributions do not cross", "forward and backward work do not overlap")
+            return _APART_ALTOGETHER
         move = np.linalg.solve(H, X.T @ (y - p))
         b = b + move
         if np.abs(move).max() < 1e-12 * (1 + np.abs(b).max()):
             break
-    else:
-        raise BismutError("The logistic regression of work did not converge. Look at the work itself: its distributions may be separate.")
+    else:  # no slope is steep enough for distributions that are separate
+        return _APART_ALTOGETHER
     covariance = np.linalg.inv(H)
     # The intercept is fixed by how many trajectories each direction has: it is not random, so this much of its variance is none.
     covariance[0, 0] -= min(covariance[0, 0], 1 / len(forward) + 1 / len(backward)) if covariance[0, 0] > 0 else 0.0
