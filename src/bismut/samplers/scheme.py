@@ -12,8 +12,8 @@ the steps alone: ρ is sampled exactly at any step.
 
 All three are one program: n, γ, the step and the scales of the target are numbers, and no value compiles anything. Masses would be constants of the
 program, so they are 1. A step of the scheme is one kick, drift and kick; how far a trajectory is on its way, and where it began, is part of the state
-(`Proposal`), so a run can be cut anywhere. A step that is not solved, that is not its own
-reverse (an implicit one may have several solutions) or that ends where ρ is not a number refuses its whole trajectory.
+(`Proposal`), so a run can be cut anywhere. A step that is not solved, that is not its own reverse (an implicit one may have several solutions) or
+that ends where ρ is 0 or not a number refuses its whole trajectory.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Proposal(Ledger):
     q, p       where it began; U: −log ρ there, force: its negative differential
     kinetic    the kinetic energy at its beginning, and the heat since
     passed     steps since
-    sound      1 if all of them can be taken back, 0 if not, −1 if one led where ρ is not a number
-    diverged   how many trajectories did not follow the motion: Δ > 1000 or not a number
+    sound      1 if all of them can be taken back, 0 if not, −1 if one led where ρ is not a number, −2 if one led where it is 0
+    diverged   how many trajectories did not follow the motion: Δ > 1000 or not a number, but for those refused because ρ is 0
     unsolved   how many had a step that was not solved, or does not lead back
     level      of the density ρ(x; level) that the chain is in; rival: the level at which U is asked for as well (`exchange`)
     pace       of the level: its steps are pace × h
@@ -152,7 +152,8 @@ class Trajectories(Langevin):
         kinetic_after = kinetic(moved)
         finite = jnp.isfinite(U + kinetic_after) & jnp.isfinite(space.flatten(force)).all() & _finite(moved.q)
         solved = sound & pushed.converged & pulled.converged
-        state_of = jnp.where(trial.sound > 0, jnp.where(solved, jnp.where(finite, 1.0, -1.0), 0.0), trial.sound)
+        outside = jnp.where(jnp.isposinf(U), -2.0, -1.0)
+        state_of = jnp.where(trial.sound > 0, jnp.where(solved, jnp.where(finite, 1.0, outside), 0.0), trial.sound)
         sound = state_of > 0
 
         start = State(trial.q, scale(-1.0, trial.p))
@@ -186,7 +187,7 @@ class Trajectories(Langevin):
             kinetic=next_begin[4],
             passed=jnp.where(ended, 0.0, passed),
             sound=next_begin[5],
-            diverged=trial.diverged + count(ended & ((state_of < 0) | (sound & ~(rise < DIVERGED)))),
+            diverged=trial.diverged + count(ended & ((state_of == -1) | (sound & ~(rise < DIVERGED)))),
             unsolved=trial.unsolved + count(ended & (state_of == 0)),
             level=trial.level,
             rival=trial.rival,
