@@ -8,6 +8,7 @@ from openmm import unit
 from scipy.spatial.transform import Rotation
 
 import bismut as bm
+from bismut.figures import rigid_water
 from bismut.gallery import entry
 from bismut.gallery.water import COULOMB, on_a_lattice, water_model
 from bismut.mechanics import inventory
@@ -115,3 +116,13 @@ def test_the_atoms_of_molecules_are_known_to_exports(tmp_path):
     bond = frame.particles.position[frame.bonds.group[:, 1]] - frame.particles.position[frame.bonds.group[:, 0]]
     bond -= side * np.round(bond / side)
     np.testing.assert_allclose(np.linalg.norm(bond, axis=1), 0.09572, rtol=1e-5)
+
+
+def test_the_study_of_steps_runs_in_a_small_size():
+    """One round of two steps by one scheme: four temperatures, U per molecule and P, as numbers; temperatures are those of Maxwell's momenta."""
+    done = rigid_water.study(8, schemes=("BAOAB",), steps=(1.0,), rounds=1, length=2, settle=0.002, trajectories=4, note=lambda text: None)
+    (run,) = done.runs
+    (values,) = run.rounds
+    assert values.shape == (6,)
+    assert np.isfinite(values).all()
+    assert np.all(np.abs(values[:4] / 298.15 - 1) < 5 * np.sqrt(2 / 32))  # 32 or more squares each; false alarms below 1e-5

@@ -1,4 +1,4 @@
-"""In a run a step of BAOAB or OBABO evaluates one force: what ended the step before begins it, and changes nothing."""
+"""In a run a step of BAOAB, OBABO or Brownian motion evaluates one force: what ended the step before begins it, and changes nothing."""
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,17 @@ def test_one_force_a_step(splitting, alone, noise):
     in_a_run = lambda carry: kernel.step(scheme, carry, 0.1, jnp.zeros(scheme.channels), 0.0)
     assert sines(in_a_run, kernel.begin(scheme, start, 0.0)) == 1
     assert sines(lambda state: scheme.advance(state, 0.1, jnp.zeros(scheme.channels), 0.0), start) == alone
+
+
+@pytest.mark.parametrize(("metropolised", "alone"), [(False, 1), (True, 2)])
+def test_one_force_a_step_of_overdamped_motion(metropolised, alone):
+    """Cosines, as energies of a pendulum are sines here: a Metropolised step keeps the force at its end for the next one."""
+    scheme = bm.Brownian(bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.sin(q[0])), 0.5, metropolised=metropolised)
+    start = scheme.start(jnp.array([0.3]), momentum=jnp.zeros(1))
+    cosines = lambda function, *given: count("cos", jax.make_jaxpr(function)(*given).jaxpr)
+    in_a_run = lambda carry: kernel.step(scheme, carry, 0.1, jnp.zeros(scheme.channels), 0.0)
+    assert cosines(in_a_run, kernel.begin(scheme, start, 0.0)) == 1
+    assert cosines(lambda state: scheme.advance(state, 0.1, jnp.zeros(scheme.channels), 0.0), start) == alone
 
 
 @pytest.mark.parametrize("noise", [None, lambda q, t: jnp.array([q[0] * q[1] * t])], ids=["bath", "bath and noise"])
