@@ -1,5 +1,7 @@
 """d⟨O⟩/dθ by every estimator that applies is that of closed forms: of the discrete scheme at a time, of statistical mechanics in equilibrium."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,9 @@ import bismut as bm
 from bismut.errors import BismutError, DomainError
 from bismut.noise import Wiener
 from bismut.response.adjoint import SLOTS, STRETCH, backward, passes_for
+from bismut.response.estimators import Question
 from bismut.response.parameters import parameters_of
+from bismut.response.sensitivity import Estimator, _eligible
 from bismut.response.tangents import NoiseShift, follow
 from tests.response.problems import oscillator
 
@@ -138,6 +142,42 @@ def test_a_jump_is_seen_by_the_score_alone():
     exact = float(jax.grad(above)(1.3))
     assert abs(exact) > 20 * found.stderr["k"]
     assert abs(found.value["k"] - exact) < SURE * found.stderr["k"]
+
+
+JUMPS = {
+    "convert_element_type": lambda s: (2 * s.q[0]).astype(int).astype(float),
+    "sort": lambda s: jnp.argsort(jnp.stack([s.q[0], 0.5 * jnp.ones(())]))[0].astype(float),
+    "rem": lambda s: jax.lax.rem(2 * s.q[0], 1.0),
+    "top_k": lambda s: jax.lax.top_k(jnp.stack([s.q[0], 0.5 * jnp.ones(())]), 1)[1][0].astype(float),
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_what_may_jump_is_known(name):
+    """Numbers made whole, places in an order, remainders: a derivative of them is 0 or that of one piece. Numbers in order do not jump."""
+    scheme, start = spring()
+    question = Question(scheme, start, JUMPS[name], parameters_of(scheme, ["k"]), Wiener(0), start, False, False, False, {})
+    assert question.jumps == name
+    for smooth in (lambda s: jnp.sort(s.q)[0], lambda s: s.q[0] ** 3, lambda s: jnp.arctan2(s.p[0], s.q[0])):
+        assert replace(question, of=smooth).jumps == ""
+    assert replace(question, of=lambda s: jnp.arctan2(s.p[0], s.q[0])).cut
+    assert not replace(question, of=square).cut
+
+
+def test_a_whole_number_is_not_constant():
+    """d⟨⌊2q⌋⟩/dk is that of the probabilities to be beyond its steps, and not the 0 ± 0 of the paths."""
+    scheme, start = spring()
+    found = bm.sensitivity(scheme, start, of=JUMPS["convert_element_type"], parameters=["k"], step=0.1, time=1.0, trajectories=1000, seed=1)
+    assert found.method == "likelihood"
+    assert "may jump (convert_element_type)" in found.missing["pathwise"]
+    assert found.value["k"] < -5 * found.stderr["k"]
+
+
+def test_an_estimator_that_sees_nothing_is_not_chosen_where_others_disagree():
+    way = lambda value, error: Estimator(np.array([[value]]), np.array([[error]]), 100, 0, 1.0, "native")
+    ways = {"pathwise": way(0.0, 0.0), "likelihood": way(-0.5, 0.05)}
+    assert _eligible(list(ways), ways) == ["likelihood"]
+    assert _eligible(list(ways), ways | {"likelihood": way(0.1, 0.05)}) == ["pathwise", "likelihood"]
 
 
 def test_the_way_back_is_the_way_there():

@@ -34,7 +34,8 @@ _CONTROLLED = 16  # dimensions of a space up to which noise is inverted in every
 _OUTPUTS = 32  # components of O that are turned around
 _XLA = 5
 _BACK = 8  # of the way back, by XLA as well: of an oscillator adjoint takes 17 times as long as simulate, counted as 20
-_JUMPS = {"sign", "floor", "ceil", "round", "gt", "lt", "ge", "le", "eq", "ne", "argmax", "argmin", "is_finite"}
+_COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne", "gt_to", "lt_to", "ge_to", "le_to", "is_finite"}
+_JUMPS = _COMPARISONS | {"sign", "floor", "ceil", "round", "rem", "argmax", "argmin", "top_k", "bitcast_convert_type"}
 NAMES = ("pathwise", "likelihood", "covariance", "adjoint")
 
 
@@ -61,14 +62,30 @@ class Question:
     @property
     def jumps(self) -> str:
         """The operation by which O may jump; empty if none is in it, or if it was said to be smooth."""
+        return next((e.primitive.name for e in self._operations if _may_jump(e)), "")
+
+    @property
+    def cut(self) -> bool:
+        """Whether O is made of an angle that jumps where it has gone round, which many functions of it do not see."""
+        return any(e.primitive.name == "atan2" for e in self._operations)
+
+    @property
+    def _operations(self) -> list:
+        """Those of O, unless it is known to be smooth."""
         if self.smooth or isinstance(self.of, Observable):
-            return ""
+            return []
         zero = jnp.zeros((), self.scheme.system.dtype)
         try:
-            program = trace(lambda state: value_of(self.of, self.scheme, state, zero), self.state).program
+            return list(equations(trace(lambda state: value_of(self.of, self.scheme, state, zero), self.state).program))
         except Refused:
-            return ""
-        return next((e.primitive.name for e in equations(program) if e.primitive.name in _JUMPS), "")
+            return []
+
+
+def _may_jump(equation: Any) -> bool:
+    name, kind = equation.primitive.name, lambda variable: np.dtype(variable.aval.dtype).kind
+    if name == "convert_element_type":
+        return kind(equation.invars[0]) == "f" and kind(equation.outvars[0]) in "iub"
+    return name in _JUMPS or (name == "sort" and len(equation.invars) > 1)  # numbers in order move together, what is sorted with them jumps
 
 
 class Estimates(NamedTuple):

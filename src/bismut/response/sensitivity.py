@@ -176,7 +176,7 @@ def sensitivity(
         if "adjoint" in able and "adjoint" not in estimators:
             forward = estimators["pathwise"]
             estimators["adjoint"] = replace(forward, cost=cost("adjoint", question, control, "native"), note="; the numbers of pathwise, backwards")
-        best = min(able, key=lambda name: _merit(estimators, name))
+        best = min(_eligible(able, estimators), key=lambda name: _merit(estimators, name))
     else:
         best = able[0]
     final = sample(best, question, control, 0, trajectories)
@@ -187,6 +187,8 @@ def sensitivity(
         doubts.append(f"{final.failed} of {trajectories} trajectories failed and are left out")
     if not agree:
         doubts.append(f"two estimators differ by more than {_SURE:g} standard errors: a longer burn_in, or a smaller step, may tell which is right")
+    if question.cut and best in ("pathwise", "adjoint"):
+        doubts.append("O has an angle (atan2), which jumps where it goes round: its derivative does not see that. Give smooth=True if O does not")
     shaped = lambda array: chosen.split(np.moveaxis(array, 0, 1).reshape((*shape, chosen.count)), scheme)
     n = max(len(final.value), 2)
     mean = final.value.mean(0).reshape(shape), (final.value.std(0, ddof=1) / math.sqrt(n)).reshape(shape)
@@ -217,6 +219,12 @@ def _estimate(name: str, question: Question, control: Any, seen: Estimates) -> E
         raise BismutError(f"Errors are over trajectories that finished, of which {name} has {n}; {seen.failed} failed. Take a smaller step.")
     stderr = seen.each.std(0, ddof=1) / math.sqrt(n)
     return Estimator(seen.each.mean(0), stderr, n, seen.failed, cost(name, question, control, seen.engine), seen.engine, seen.note)
+
+
+def _eligible(able: list[str], estimators: dict[str, Estimator]) -> list[str]:
+    """Those among which the best is chosen. Where they do not agree one without any variance is no good one: it sees nothing of what moves."""
+    blind = [name for name in able if not estimators[name].inefficiency.any()]
+    return able if _agree(estimators) or len(blind) == len(able) else [name for name in able if name not in blind]
 
 
 def _merit(estimators: dict[str, Estimator], name: str) -> float:
