@@ -14,6 +14,7 @@ free Brownian rotation log R is too short, and D by about 0.12 · 2Dδt, 5 % at 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -28,7 +29,10 @@ from bismut.ensembles.observable import value_of
 from bismut.ensembles.observers.displacement import by_angles
 from bismut.ensembles.observers.report import ObserverReport
 from bismut.ensembles.observers.watcher import Watcher
+from bismut.ensembles.starts import start_at
+from bismut.flows import Brownian, Langevin
 from bismut.mechanics import Scheme, State
+from bismut.noise import Wiener
 from bismut.spaces import Euclidean, Power, Product, Space
 
 
@@ -52,6 +56,19 @@ def adds_up(space: Space) -> bool:
         case Power():
             return adds_up(space.base)
     return type(space) is Euclidean
+
+
+def turned_in_a_step(scheme: Scheme, start: Any, step: float) -> float:
+    """By what part of half a turn an angle changes in a step: 5 standard deviations of what a thermal velocity, or overdamped motion, makes of it."""
+    if not isinstance(scheme, Langevin | Brownian):
+        return 0.0
+    system, space = scheme.system, by_angles(scheme.space)
+    q = start_at(scheme, start, 0.0).one(Wiener(0)).q
+    turned = jax.vmap(lambda e: space.gap(space.move(q, space.unflatten(2 * math.pi * e)), q))(jnp.eye(space.dim, dtype=system.dtype))
+    angles = np.all([np.abs(leaf).reshape(space.dim, -1).max(1) < 1e-3 for leaf in map(np.asarray, jax.tree.leaves(turned))], 0)
+    light = np.diag(np.linalg.inv(np.asarray(system.mass(q, None, 0.0))))[angles].max(initial=0.0)
+    spread = float(scheme.temperature(0.0, system.parameters)) * light * (2 * step if isinstance(scheme, Brownian) else step**2)
+    return 5 * math.sqrt(spread) / math.pi
 
 
 class Moving(Watcher):

@@ -18,14 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.stats import t as student
 
 from bismut.arguments import checked
 from bismut.ensembles import request, run_request
 from bismut.ensembles.checks import RUN
-from bismut.ensembles.observers.displacement import by_angles
 from bismut.ensembles.starts import start_at
 from bismut.errors import BismutError, DomainError
 from bismut.flows import Brownian, Langevin
@@ -35,7 +33,7 @@ from bismut.noise import Wiener
 from bismut.process import check_process
 from bismut.registry import PROVIDERS
 from bismut.response import pushed
-from bismut.response.displacements import Drift, Spread, adds_up, looks_between
+from bismut.response.displacements import Drift, Spread, adds_up, looks_between, turned_in_a_step
 
 _TIMES = 8.0  # correlation times in a window
 _FALSE = 1e-4  # probability that ways which agree are said not to, over all components and pairs of ways together
@@ -177,7 +175,7 @@ def transport(
         for kind in ("", "_stderr", "_mean", "_mean_stderr")
     }
     index, tau, doubts = _window(lag, both, watch.seen, window)
-    if flux is None and not adds_up(scheme.space) and (turn := _turn(scheme, start, step)) > 1:
+    if flux is None and not adds_up(scheme.space) and (turn := turned_in_a_step(scheme, start, step)) > 1:
         doubts.append(f"an angle may turn half way in one step ({turn:.2g} times as far, at five standard deviations): take a smaller step")
     drift, drift_error = np.asarray(spread.drift), np.asarray(spread.drift_stderr)
     if flux is None and np.any(np.abs(drift) > float(student.isf(_FALSE / 2 / len(drift), n - 1)) * drift_error):
@@ -204,19 +202,6 @@ def transport(
     subject = f"{scheme.title} on {scheme.space}, step {step:g}, {n} trajectories: " + ("diffusion" if flux is None else "integral of the flux")
     halves = {name: float(curves[name][half]) for name in names}
     return Transport(ways, missing, float(lag[index]), tau, halves, agree, "; ".join(doubts), curves, subject)
-
-
-def _turn(scheme: Scheme, start: Any, step: float) -> float:
-    """By what part of half a turn an angle changes in a step: 5 standard deviations of what a thermal velocity, or overdamped motion, makes of it."""
-    if not isinstance(scheme, Langevin | Brownian):
-        return 0.0
-    system, space = scheme.system, by_angles(scheme.space)
-    q = start_at(scheme, start, 0.0).one(Wiener(0)).q
-    turned = jax.vmap(lambda e: space.gap(space.move(q, space.unflatten(2 * math.pi * e)), q))(jnp.eye(space.dim, dtype=system.dtype))
-    angles = np.all([np.abs(leaf).reshape(space.dim, -1).max(1) < 1e-3 for leaf in map(np.asarray, jax.tree.leaves(turned))], 0)
-    light = np.diag(np.linalg.inv(np.asarray(system.mass(q, None, 0.0))))[angles].max(initial=0.0)
-    spread = float(scheme.temperature(0.0, system.parameters)) * light * (2 * step if isinstance(scheme, Brownian) else step**2)
-    return 5 * math.sqrt(spread) / math.pi
 
 
 def _check_components(scheme: Scheme, start: Any, watch: Spread) -> None:
