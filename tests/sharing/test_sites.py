@@ -8,6 +8,7 @@ from ase.io import read
 
 import bismut as bm
 from bismut.errors import BismutError, DomainError, ShapeError
+from bismut.views.default_drawing import default_drawing
 from tests.sharing.systems import BOX, CLOUD, SYSTEMS, trajectory
 
 GIVEN = CLOUD.points @ CLOUD.axes.T  # from the centre, in the axes in which the points were given
@@ -107,3 +108,34 @@ def test_points_have_no_sites(tmp_path):
     scheme = bm.Verlet(SYSTEMS["points"]())
     with pytest.raises(BismutError, match="each is its own site"):
         bm.export(trajectory(scheme), tmp_path / "a.extxyz", system=scheme, sites=GIVEN)
+
+
+def test_points_have_the_names_and_bonds_of_their_potential(tmp_path):
+    """A chain of four points; a run's folder knows them without the system; pairs that are excluded are no bonds."""
+    chain = [(0, 1), (1, 2), (2, 3)]
+    sites = bm.sites(charges=[0.1, -0.1, -0.1, 0.1], names=("H", "C", "C", "H"), exclude=bm.bonded_pairs(chain, 1, 2))
+    system = bm.mechanical(bm.Euclidean(3) ** 4, potential=bm.bonds(chain, 300.0, 1.5) + bm.angles([(0, 1, 2)], 60.0, 1.9) + sites)
+    scheme = bm.Verlet(system)
+    made = bm.trajectory(scheme, scheme.start(1.5 * np.eye(4, 3), velocity=np.zeros((4, 3))), step=0.01, steps=1)
+    for given in ({}, {"sites": "molecules"}):
+        (file,) = bm.export(made, tmp_path / "a.gsd", system=scheme, overwrite=True, **given)
+        with gsd.hoomd.open(str(file)) as opened:
+            assert opened[0].bonds.group.tolist() == [list(pair) for pair in chain]
+            assert [opened[0].particles.types[k] for k in opened[0].particles.typeid] == ["H", "C", "C", "H"]
+    again = bm.mechanics.Inventory.of_data(bm.mechanics.inventory(system).data())
+    assert again.names == ("H", "C", "C", "H")
+    assert again.bonds.tolist() == [list(pair) for pair in chain]
+    kinds = bm.sites(charges=[1.0, -1.0], species=[0, 1, 1, 0], names=("Na", "Cl"))
+    assert bm.mechanics.inventory(bm.mechanical(bm.Euclidean(3) ** 4, potential=kinds)).names == ("Na", "Cl", "Cl", "Na")
+    with pytest.raises(ShapeError, match="names of points"):
+        bm.sites(charges=[1.0, -1.0], names=("O", "H", "H"))
+
+
+def test_drawings_join_the_sites_of_molecules():
+    """A water molecule has two lines, from its oxygen, and an ion none."""
+    water, ion = [[0.0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0.0, 0, 0]]
+    potential = bm.sites([water, ion], species=[0, 1, 0], charges=[[-2.0, 1, 1], [1.0]])
+    system = bm.rigid_bodies(mass=np.ones(3), inertia=np.ones((3, 3)), potential=potential)
+    lines = default_drawing(system, (np.zeros((1, 3, 3)), np.tile(np.eye(3), (1, 3, 1, 1)))).lines
+    assert [np.asarray(line.second_at).tolist() for line in lines] == water[1:]
+    assert all(np.asarray(line.first).tolist() == [0, 2] for line in lines)

@@ -1,8 +1,11 @@
 """Units: numbers go out and come back, and the constants are nature's."""
 
+from itertools import pairwise
+
 import numpy as np
 import pint
 import pytest
+from ase.io import read
 from scipy import constants
 
 import bismut as bm
@@ -68,3 +71,30 @@ def test_refusals():
         bm.units.si.quantity(1.0, "apples")
     with pytest.raises(DomainError, match=r"positive quantity of dimension \[length\]"):
         _ = bm.units.Units("s", "kg", "J").time
+
+
+def test_exports_have_the_units_of_their_format(tmp_path):
+    """Lengths, boxes, momenta and times of two points in nm, daltons and ps; ASE finds the kinetic energy in eV."""
+    scheme = bm.Verlet(bm.mechanical(bm.Euclidean(3) ** 2, mass=[[16.0], [1.0]], potential=bm.lennard_jones(sigma=0.3, cutoff=0.9), box=2.0))
+    x, v = np.array([[0.1, 0.2, 0.3], [0.6, 0.5, 0.3]]), np.array([[0.5, 0.0, 0.1], [0.0, -2.0, 0.0]])
+    made = bm.trajectory(scheme, scheme.start(x, velocity=v), step=0.001, steps=2)
+    write = lambda name, units: bm.export(made, tmp_path / name, system=scheme, units=units, species=["O", "H"], overwrite=True)[0]
+    atoms = read(write("a.extxyz", bm.units.molecular), index=0)
+    np.testing.assert_allclose(atoms.positions, 10 * x, rtol=1e-12)
+    np.testing.assert_allclose(atoms.cell.lengths(), 20.0, rtol=1e-12)
+    kinetic = float(scheme.system.kinetic_energy(bm.State(*(leaf[0] for leaf in (made.q, made.p)))))  # in kJ/mol
+    assert atoms.get_kinetic_energy() == pytest.approx(kinetic / (constants.N_A * constants.e / 1000), rel=1e-6)
+    lines = write("a.lammpstrj", "molecular").read_text().splitlines()
+    last = lines[-2].split()
+    times = [float(after) for line, after in pairwise(lines) if line == "ITEM: TIME"]
+    np.testing.assert_allclose(times, [0.0, 1.0, 2.0], rtol=1e-8)  # fs, by a dalton that is known to so many digits
+    np.testing.assert_allclose(np.array(last[4:7], float), 10 * np.asarray(made.q)[-1, 0], rtol=1e-12)
+    np.testing.assert_allclose(np.array(last[7:10], float), 0.01 * np.asarray(made.p)[-1, 0] / 16, rtol=1e-8)  # Å/fs
+    alone = read(write("b.extxyz", "nm"), index=0)
+    np.testing.assert_allclose(alone.positions, 10 * x, rtol=1e-12)
+    np.testing.assert_allclose(alone.get_momenta(), 10 * v * [[16.0], [1.0]], rtol=1e-12)
+    np.testing.assert_allclose(read(write("c.extxyz", None), index=0).positions, x, rtol=1e-12)
+    with pytest.raises(BismutError, match="units= is for"):
+        bm.export(made, tmp_path / "a.csv", units="nm", system=scheme)
+    with pytest.raises(DomainError, match="length"):
+        write("d.extxyz", "kg")

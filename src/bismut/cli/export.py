@@ -18,6 +18,7 @@ def export(
     trajectory: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="one of the kept trajectories [all of them]")] = None,
     at: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="of a sweep, the value of a parameter; may be repeated")] = None,
     species: Annotated[str | None, typer.Option(metavar="NAMES", help="a name for each body, separated by commas, such as O,H,H")] = None,
+    units: Annotated[str | None, typer.Option(metavar="UNITS", help="of the run: molecular, si, or a unit of length such as nm [unknown]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace what exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="the files as JSON")] = False,
 ) -> None:
@@ -25,7 +26,8 @@ def export(
 
     \b
     gsd, extxyz, lammpstrj   moving bodies: species, masses, moments, positions, velocities, orientations, box, time; a file for each
-                             trajectory that was kept (--observe paths), else the last state of the first one
+                             trajectory that was kept (--observe paths), else the last state of the first one;
+                             with --units in the units of the format
     netcdf                   everything that was observed, with labelled axes
     csv, parquet             the same as tables, one for each observer, in a folder; with --only, one file
 
@@ -46,7 +48,7 @@ def export(
             raise BismutError(f"--at expects a number for {name}, got {value!r}.")
     place = out or run.with_name(f"{run.absolute().name}-{to}" if folder else f"{run.absolute().name}{chosen.endings[0]}")
     names = None if species is None else species.split(",")
-    files = write(run, place, to=to, only=only or (), trajectory=trajectory, at=values, species=names, overwrite=overwrite)
+    files = write(run, place, to=to, only=only or (), trajectory=trajectory, at=values, species=names, units=units, overwrite=overwrite)
     if as_json:
         print_json([str(file) for file in files])
     for file in () if as_json else files:

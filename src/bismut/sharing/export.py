@@ -16,6 +16,7 @@ from bismut.errors import BismutError
 from bismut.mechanics import Scheme, System
 from bismut.sharing.formats import Format, TableSource, format_of
 from bismut.sharing.source import FINAL, ExportSource, export_source, frames
+from bismut.units import Units, molecular, si
 
 if TYPE_CHECKING:
     import xarray
@@ -33,6 +34,7 @@ def export(
     species: Sequence[str] | None = None,
     box: Any = None,
     sites: Any = None,
+    units: Units | str | None = None,
     overwrite: bool = False,
 ) -> list[Path]:
     """Write a result, a trajectory or a run's folder in another format, and return the files that were written.
@@ -49,9 +51,13 @@ def export(
     sites       for gsd, extxyz and lammpstrj, the sites of rigid bodies instead of one point for each: the `body(points, masses)` of the run,
                 or points (n, 3) in body axes from the centre of mass; one for all, or one for each body; "molecules" for those that the
                 potential acts between, bm.sites(points, ..., names=...), joined by bonds. `species` then names the sites, of all bodies or of one
+    units       for gsd, extxyz and lammpstrj, what the numbers of the run are numbers of: bismut.units.molecular, its name "molecular" or "si", or
+                the unit of length alone, such as "nm" or "3.4 angstrom". Files then have the units of their format: extxyz ångströms, daltons and
+                the time of ASE, Å √(Da/eV); lammpstrj `units real`, ångströms, daltons and fs; gsd nm, daltons and ps. With a length alone masses
+                and times stay what they are
     overwrite   replace existing files
 
-    Numbers are written as bismut computed with them: a run stores no units, which only `bismut.units` knows, so no file names any.
+    Without `units` numbers are written as bismut computed with them: a run stores no units, so no file names any.
     """
     place = Path(place)
     form = format_of(place, to)
@@ -60,7 +66,10 @@ def export(
     source = export_source(what, system).only(list(only), at or {})
     chosen = None if species is None else list(species)
     if form.moving:
-        return _export_moving(form, source, place, overwrite, trajectory=trajectory, species=chosen, box=box, sites=sites)
+        per = _units_per_unit(form, units)
+        return _export_moving(form, source, place, overwrite, per, trajectory=trajectory, species=chosen, box=box, sites=sites)
+    if units is not None:
+        raise BismutError(f"units= is for gsd, extxyz and lammpstrj; {form.name} holds all numbers as bismut computed with them. Leave units out.")
     if sites is not None:
         raise BismutError(f"sites= is for gsd, extxyz and lammpstrj; {form.name} holds positions and orientations of bodies. Leave sites out.")
     has_states = source.states in source.tree.children and bool(source.tree[source.states].data_vars)
@@ -69,9 +78,21 @@ def export(
     return _write_atomically(place, lambda path: form.write(TableSource(source, moving), path), overwrite)
 
 
-def _export_moving(form: Format, source: ExportSource, place: Path, overwrite: bool, **selection: Any) -> list[Path]:
+def _units_per_unit(form: Format, units: Units | str | None) -> tuple[float, float, float]:
+    """How many units of length, mass and time of the format one of the run is."""
+    if units is None:
+        return 1.0, 1.0, 1.0
+    if form.units is None:
+        raise BismutError(f"{form.name} says no units of its own, so units= cannot be converted. Leave units out.")
+    known = {"molecular": molecular, "si": si}.get(units, units) if isinstance(units, str) else units
+    one = known if isinstance(known, Units) else Units(known, "dalton", "kJ/mol")
+    length, mass, time = (float(one.quantity(1.0, unit).magnitude) for unit in form.units)
+    return (length, mass, time) if isinstance(known, Units) else (length, 1.0, 1.0)
+
+
+def _export_moving(form: Format, source: ExportSource, place: Path, overwrite: bool, per: tuple[float, float, float], **selection: Any) -> list[Path]:
     """One file for each trajectory."""
-    moving = frames(source, **selection)
+    moving = {number: one.in_units(*per) for number, one in frames(source, **selection).items()}
     if not any(len(one.times) for one in moving.values()):
         raise BismutError("No frame of these trajectories is finite, so there is nothing to write.")
     several, files = len(moving) > 1, []

@@ -9,7 +9,7 @@ A point of a space becomes a frame and a frame a point (`placement_of`, `point_o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +43,7 @@ class Frames:
     plane         how many dimensions the bodies move in
     summary       how the run was made, in a line
     molecule      (K,) where these are sites of bodies, the number of the body that each belongs to
-    bonds         (B, 2) pairs of these that are joined
+    bonds         (B, 2) pairs of these, or of points, that are joined
     """
 
     times: np.ndarray
@@ -60,6 +60,21 @@ class Frames:
     summary: str = ""
     molecule: np.ndarray | None = None
     bonds: np.ndarray | None = None
+
+    def in_units(self, length: float, mass: float, time: float) -> Frames:
+        """The same, where a unit of this run is so many units of length, mass and time."""
+        scaled = lambda array, factor: None if array is None else array * factor
+        speed, turning = length / time, mass * length**2 / time
+        return replace(
+            self,
+            times=self.times * time,
+            x=self.x * length,
+            v=scaled(self.v, speed),
+            L=scaled(self.L, turning),
+            mass=scaled(self.mass, mass),
+            moments=scaled(self.moments, mass * length**2),
+            box=None if self.box is None else Box(np.array(self.box.lengths) * length),
+        )
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -108,7 +123,9 @@ class Placement(NamedTuple):
 
 
 def species_of(bodies: Inventory) -> tuple[str, ...]:
-    """A letter for each kind: bodies of equal mass and moments are of one."""
+    """The names of points that the potential knows, else a letter for each kind: bodies of equal mass and moments are of one."""
+    if bodies.names is not None:
+        return bodies.names
     rows = [np.zeros((bodies.bodies, 0)) if value is None else value.reshape(bodies.bodies, -1) for value in (bodies.mass, bodies.moments)]
     known = [tuple(row) for row in np.concatenate(rows, 1).tolist()]
     kinds = list(dict.fromkeys(known))

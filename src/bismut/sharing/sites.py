@@ -64,7 +64,7 @@ def _own_sites(bodies: Inventory) -> Sites:
     known = sites_of([atoms[kind].points for kind in kinds], bodies)
     names = [atoms[kind].names for kind in kinds]
     starts = np.cumsum([0, *(len(atoms[kind].points) for kind in kinds)])
-    trees = [_tree(one.points) for one in atoms]
+    trees = [one.tree for one in atoms]
     bonds = np.concatenate([trees[kind] + start for kind, start in zip(kinds, starts, strict=False)])
     named = None if any(one is None for one in names) else tuple(name for one in names for name in one or ())
     return known._replace(names=named, bonds=bonds)
@@ -75,18 +75,6 @@ def _atoms(molecule: Molecule) -> Molecule:
         return molecule
     real = [i for i, name in enumerate(molecule.names) if name in ELEMENTS] or list(range(len(molecule.names)))
     return Molecule(molecule.points[real], tuple(molecule.names[i] for i in real))
-
-
-def _tree(points: np.ndarray) -> np.ndarray:
-    """The shortest tree through points, as pairs (n − 1, 2)."""
-    joined, pairs = [0], []
-    while len(joined) < len(points):
-        others = [i for i in range(len(points)) if i not in joined]
-        length = np.linalg.norm(points[joined][:, None] - points[others], axis=-1)
-        a, b = np.unravel_index(np.argmin(length), length.shape)
-        pairs.append((joined[a], others[b]))
-        joined.append(others[b])
-    return np.array(pairs, int).reshape(-1, 2)
 
 
 def _for_each(given: Any, count: int) -> Sequence[Any]:

@@ -104,7 +104,8 @@ def frames(
     numbers = data["trajectory"].values.tolist() if "trajectory" in data.coords else list(range(data.sizes["trajectory"]))
     if trajectory is not None and trajectory not in numbers:
         raise BismutError(f"Trajectory {trajectory} was not kept. Kept: {', '.join(map(str, numbers[:20]))}.")
-    fixed = None if sites is None else sites_of(sites, bodies)
+    themselves = sites is None or (not bodies.turns and isinstance(sites, str) and sites == "molecules")  # points are their own sites
+    fixed = None if themselves else sites_of(sites, bodies)
     names = tuple(species) if species is not None and fixed is None else species_of(bodies)
     if len(names) != bodies.bodies:
         raise BismutError(f"species must name each body, got {len(names)} for {bodies.bodies}.")
@@ -139,6 +140,7 @@ def _frames(source: ExportSource, data: xarray.Dataset, species: tuple[str, ...]
         box=bodies.box if box is None else box,
         plane=bodies.plane,
         summary=source.summary,
+        bonds=bodies.bonds,
     )
 
 

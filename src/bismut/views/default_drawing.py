@@ -36,7 +36,8 @@ def default_drawing(system: System | None, q: Any, shapes: Body | None = None) -
     box = next((term.box for term in terms if term.box is not None and term.least is None), None)
     atoms = None if shapes is not None or R is None else _atoms(terms, x.shape[1])
     parts = _clouds(shapes, x.shape[1]) if shapes is not None else _bodies(system, terms, x, R) if atoms is None else atoms
-    return Drawing(x, R, [*parts, *_dipoles(terms, x, R, parts)], list(_springs(terms)), trails, _sides(box), flat)
+    lines = [*_springs(terms), *([] if atoms is None else _molecules(terms, x.shape[1]))]
+    return Drawing(x, R, [*parts, *_dipoles(terms, x, R, parts)], lines, trails, _sides(box), flat)
 
 
 def _places(leaves: list[np.ndarray]) -> tuple[np.ndarray | None, Any]:
@@ -139,6 +140,16 @@ def _atoms(terms: list[PairTerm], bodies: int) -> list[Part] | None:
     ]
 
 
+def _molecules(terms: list[PairTerm], bodies: int) -> Iterator[Line]:
+    """The sites of each molecule, joined by the shortest tree."""
+    table = next(term.sites for term in terms if term.sites is not None)
+    kinds = np.zeros(bodies, int) if table.species is None else table.species
+    for kind, one in enumerate(table.molecules):
+        these = np.flatnonzero(kinds == kind)
+        for a, b in one.tree if len(these) else ():
+            yield Line(these, these, one.points[a], one.points[b])
+
+
 def _dipoles(terms: list[PairTerm], x: np.ndarray, R: Any, parts: list[Part]) -> list[Part]:
     """Moments as arrows that stick out of their bodies."""
     dipoles = [term for term in terms if term.name in ("dipoles", "dipoles (Ewald)")]
@@ -152,7 +163,7 @@ def _dipoles(terms: list[PairTerm], x: np.ndarray, R: Any, parts: list[Part]) ->
 
 def _springs(terms: list[PairTerm]) -> Iterator[Line]:
     for term in terms:
-        if term.bonds is not None:
+        if term.bonds is not None and term.sites is None and term.name != "excluded pairs":  # pairs of sites hold nothing together
             where = np.asarray(term.own[2], float) if term.name == "springs" else np.zeros((len(term.bonds.i), 2, 3))
             yield Line(term.bonds.i, term.bonds.j, where[:, 0], where[:, 1])
 

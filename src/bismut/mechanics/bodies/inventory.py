@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.errors import ShapeError
 from bismut.mechanics.bodies.box import Box
 from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.shapes import principal_axes
@@ -43,6 +44,8 @@ class Inventory:
     box       the periodic Box that pair terms see
     molecules  the sites of each kind of body, in the frame of the body, if the potential is between sites
     kinds     (K,) which of them each body is
+    names     of points, (K,), if the potential knows them
+    bonds     (B, 2), points that are held together by springs, if there are some
     changing  whether the sides of the box change, so that `box` is only what they began with
     """
 
@@ -56,6 +59,8 @@ class Inventory:
     molecules: tuple[Molecule, ...] = ()
     kinds: np.ndarray | None = None
     changing: bool = False
+    names: tuple[str, ...] | None = None
+    bonds: np.ndarray | None = None
 
     @property
     def bodies(self) -> int:
@@ -73,6 +78,8 @@ class Inventory:
         sites = [{"points": one.points.tolist(), "names": None if one.names is None else list(one.names)} for one in self.molecules]
         known = {"sites": sites, "kinds": None if self.kinds is None else self.kinds.tolist()} if sites else {}
         changing = {"changing": True} if self.changing else {}
+        known |= {} if self.names is None else {"names": list(self.names)}
+        known |= {} if self.bonds is None else {"bonds": self.bonds.tolist()}
         return {"kind": self.kind, "plane": self.plane, "count": self.count, **arrays, **box, **known, **changing}
 
     def _arrays(self) -> dict[str, np.ndarray | None]:
@@ -86,9 +93,10 @@ class Inventory:
         named = lambda one: None if one["names"] is None else tuple(map(str, one["names"]))
         molecules = tuple(Molecule(np.asarray(one["points"], float), named(one)) for one in data.get("sites", ()))
         kinds = None if data.get("kinds") is None else np.asarray(data["kinds"], int)
-        return Inventory(
-            data["kind"], int(data["plane"]), data["count"], **arrays, box=box, molecules=molecules, kinds=kinds, changing=bool(data.get("changing"))
-        )
+        names = None if data.get("names") is None else tuple(map(str, data["names"]))
+        bonds = None if data.get("bonds") is None else np.asarray(data["bonds"], int).reshape(-1, 2)
+        more = {"molecules": molecules, "kinds": kinds, "changing": bool(data.get("changing")), "names": names, "bonds": bonds}
+        return Inventory(data["kind"], int(data["plane"]), data["count"], **arrays, box=box, **more)
 
 
 def inventory(system: System) -> Inventory | None:
@@ -102,6 +110,10 @@ def inventory(system: System) -> Inventory | None:
     table = site_table(system)
     if table is not None and table.molecules is not None and bodies.kind == "bodies":
         bodies = replace(bodies, molecules=table.molecules, kinds=table.species)
+    if bodies.kind == "points":
+        bodies = replace(bodies, names=None if table is None else table.names, bonds=_springs(acting))
+        if bodies.names is not None and len(bodies.names) != bodies.bodies:
+            raise ShapeError(f"names= of sites names {len(bodies.names)} points, but there are {bodies.bodies}.")
     masses = None if isinstance(space, BodyMotion) else _masses(system)  # there they are inverse mobilities, which couple
     return bodies if masses is None else _with_masses(bodies, masses)
 
@@ -192,6 +204,13 @@ def site_table(system: System) -> SiteTable | None:
     terms = acting_terms(system._potential)
     tables = [part.sites for part in (() if terms is None else terms.parts) if isinstance(part, PairTerm) and part.sites is not None]
     return tables[0] if tables else None
+
+
+def _springs(terms: Terms | None) -> np.ndarray | None:
+    """The pairs that springs hold together, (B, 2)."""
+    springs = [part.bonds for part in (() if terms is None else terms.parts) if isinstance(part, PairTerm) and part.name == "springs"]
+    pairs = [np.stack([np.asarray(one.i, int), np.asarray(one.j, int)], 1) for one in springs if one is not None]
+    return np.concatenate(pairs) if pairs else None
 
 
 def acting_terms(function: UserFunction | None) -> Terms | None:

@@ -25,6 +25,18 @@ class Molecule(NamedTuple):
     points: np.ndarray
     names: tuple[str, ...] | None
 
+    @property
+    def tree(self) -> np.ndarray:
+        """The shortest tree through the sites, as pairs (n − 1, 2): how they are drawn joined."""
+        joined, pairs = [0], []
+        while len(joined) < len(self.points):
+            others = [i for i in range(len(self.points)) if i not in joined]
+            length = np.linalg.norm(self.points[joined][:, None] - self.points[others], axis=-1)
+            a, b = np.unravel_index(np.argmin(length), length.shape)
+            pairs.append((joined[a], others[b]))
+            joined.append(others[b])
+        return np.array(pairs, int).reshape(-1, 2)
+
 
 class SiteTable:
     """Sites and what they carry. `several` says whether bodies are of kinds, by their numbers `species` (K,)."""
@@ -35,6 +47,7 @@ class SiteTable:
         self.n = 1 if self.points is None else self.points.shape[-2]
         self.carried = {name: self._carried(name, value) for name, value in carried.items()}
         self.molecules = None if points is None or isinstance(self.points, Tracer) else self._molecules(points, names)
+        self.names = None if points is not None or names is None else self._of_points(names)
 
     def _molecules(self, points: Any, names: Any) -> tuple[Molecule, ...]:
         """The sites of each kind with their names, without padding."""
@@ -43,6 +56,16 @@ class SiteTable:
         if len(named) != len(kinds) or any(one is not None and len(one) != len(z) for z, one in zip(kinds, named, strict=False)):
             raise ShapeError(f"names must name each of the sites, {[len(z) for z in kinds]} of them, got {names!r}.")
         return tuple(Molecule(np.asarray(z, float), None if one is None else tuple(map(str, one))) for z, one in zip(kinds, named, strict=True))
+
+    def _of_points(self, names: Any) -> tuple[str, ...]:
+        """A name for each point: those that were given, or that of its kind."""
+        given = tuple(one if isinstance(one, str) else str(one[0]) for one in names)
+        counts = [np.shape(value)[0] for value in self.carried.values() if np.ndim(value)]
+        if self.species is not None and len(given) > self.species.max():
+            return tuple(given[kind] for kind in self.species)
+        if isinstance(names, str) or self.species is not None or any(count != len(given) for count in counts):
+            raise ShapeError(f"names of points must name each of them, or each kind where species= is given, got {names!r}.")
+        return given
 
     def _joined(self, name: str, value: Any, tail: tuple[int, ...]) -> Any:
         """Numbers of the sites of one kind, (n, *tail), or of several kinds, (kinds, n, *tail)."""

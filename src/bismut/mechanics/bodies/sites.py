@@ -61,7 +61,7 @@ def sites(
               as small as its accuracy, fades from 0.95 of it on, Lennard-Jones energies as they are asked to
     exclude   pairs of bodies that do not act on each other, (E, 2); `bonded_pairs` finds them from bonds
     only      the pairs that act, (E, 2), in place of all: factor * sites(..., only=pairs) is a scaled 1–4 interaction
-    names     of the sites of a body, (n,), elements say; of kinds a list for each. Exports and pictures use them
+    names     of the sites of a body, (n,), elements say; of kinds a list for each; of points (K,), or one for each kind. Exports use them
     """
     if mixing not in ("lorentz-berthelot", "geometric"):
         raise DomainError(f'mixing must be "lorentz-berthelot" or "geometric", got {mixing!r}.')

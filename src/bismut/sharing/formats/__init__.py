@@ -30,6 +30,7 @@ class Format(NamedTuple):
     write    returns the files it wrote
     read     (file, frame) ↦ Frames with that one frame; None where states are not read from it
     folder   whether a path without an ending is a folder of files
+    units    of length, mass and time that its numbers have, where it is told those of the run
     """
 
     name: str
@@ -39,6 +40,7 @@ class Format(NamedTuple):
     write: Callable[[Any, Path], list[Path]]
     read: Callable[[Path, int], Frames] | None = None
     folder: bool = False
+    units: tuple[str, str, str] | None = None
 
 
 def require(package: str, what: str) -> Any:

@@ -23,6 +23,7 @@ from bismut.mechanics import Box
 from bismut.sharing.formats import Format
 from bismut.sharing.frames import Frames, matrices_of
 
+_UNITS = "angstrom", "dalton", "angstrom * (dalton / eV) ** 0.5"  # ASE's, in which its kinetic energies are eV
 _SCALAR_LAST = [1, 2, 3, 0]  # of (w, x, y, z)
 # A key begins where a word does: elsewhere nothing is tried, so that the time is that of reading the line once.
 _ENTRY = re.compile(r'(?<![^\s"])([^\s="]+)\s*=\s*(?:"([^"]*)"|(\S+))')
@@ -169,4 +170,4 @@ def _box(file: Path, entries: dict[str, str]) -> Box | None:
     return Box(np.where(flags, np.diag(lattice), np.inf)) if flags.any() else None
 
 
-FORMAT = Format("extxyz", (".extxyz", ".xyz"), "extended XYZ, text with all digits: ASE, OVITO", True, write, read)
+FORMAT = Format("extxyz", (".extxyz", ".xyz"), "extended XYZ, text with all digits: ASE, OVITO", True, write, read, units=_UNITS)

@@ -18,6 +18,7 @@ from bismut.mechanics import Box
 from bismut.sharing.formats import Format, require
 from bismut.sharing.frames import Frames
 
+_UNITS = "nm", "dalton", "ps"  # energies in kJ/mol, the molecular units that HOOMD-blue proposes; GSD itself has none
 _POSITION = 12  # bytes
 
 
@@ -101,4 +102,4 @@ def _check_count(file: Path, opened: Any, frame: int) -> None:
         raise BismutError(f"{file} is damaged: it has {file.stat().st_size} bytes, too few for the positions of {count} particles.")
 
 
-FORMAT = Format("gsd", (".gsd",), "GSD of HOOMD-blue, in single precision: OVITO, freud, MDAnalysis", True, write, read)
+FORMAT = Format("gsd", (".gsd",), "GSD of HOOMD-blue, in single precision: OVITO, freud, MDAnalysis", True, write, read, units=_UNITS)

@@ -16,6 +16,8 @@ import numpy as np
 from bismut.sharing.formats import Format
 from bismut.sharing.frames import Frames
 
+_UNITS = "angstrom", "dalton", "fs"  # LAMMPS' `units real`
+
 
 def write(frames: Frames, file: Path) -> list[Path]:
     columns = [(names.split(), values) for names, values in _columns(frames) if values is not None]
@@ -47,4 +49,4 @@ def _columns(frames: Frames) -> list[tuple[str, Any]]:
     ]
 
 
-FORMAT = Format("lammpstrj", (".lammpstrj", ".dump"), "LAMMPS dump, text with all digits: LAMMPS, OVITO, VMD", True, write)
+FORMAT = Format("lammpstrj", (".lammpstrj", ".dump"), "LAMMPS dump, text with all digits: LAMMPS, OVITO, VMD", True, write, units=_UNITS)
