@@ -98,12 +98,12 @@ def adapt(
     for k in range(8):  # step and scale, an eighth or so at a time
         leg = run("step" if k < 2 else "step and scale", share)
         if plan.scaling and k >= 2:
-            target, states = _rescaled(target, tuning, leg, states)
-            control.begin_anew()
+            target, states, change = _rescaled(target, tuning, leg, states)
+            control.allow(change)
     leg = run("scale", max(8 * share, min(20 * target.domain.space.dim // count, plan.budget)))
     if plan.scaling:
-        target, states = _rescaled(target, tuning, leg, states)
-        control.begin_anew()
+        target, states, change = _rescaled(target, tuning, leg, states)
+        control.allow(change)
     run("step", share)
     if plan.leapfrogs is None and plan.renewing:
         quality: dict[int, float] = {}
@@ -141,12 +141,11 @@ class _StepAdaptation:
     """The step after a round."""
 
     def __init__(self, wanted: float, longest: float):
-        self.wanted, self.longest = wanted, longest
-        self.begin_anew()
+        self.wanted, self.longest, self.most, self.last = wanted, longest, np.log(_FACTOR), 0.0
 
-    def begin_anew(self) -> None:
-        """Steps are in units of the scale: where that changes, what was learned of them is worth little."""
-        self.most, self.last = np.log(_FACTOR), 0.0
+    def allow(self, change: float) -> None:
+        """Steps are in units of the scale, whose logarithm has changed by so much."""
+        self.most = max(self.most, min(change, np.log(_FACTOR)))
 
     def __call__(self, step: float, leg: chains.Leg) -> float:
         change = step_change(self.wanted, leg.acceptance)
@@ -189,23 +188,29 @@ def efficiency(leg: chains.Leg, leapfrogs: int) -> float:
     return (1 - slowest) / (1 + slowest) / leapfrogs
 
 
-def _rescaled(target: Target, tuning: Tuning, leg: chains.Leg, states: State) -> tuple[Target, State]:
-    """The target with L and σ of the draws of a leg, and the chains where they were, in its coordinates."""
+def _rescaled(target: Target, tuning: Tuning, leg: chains.Leg, states: State) -> tuple[Target, State, float]:
+    """The target with L and σ of the draws of a leg, the chains where they were, in its coordinates, and the largest change of log L or log σ."""
     parts, tupled = parts_of(target.domain), hasattr(target.domain, "parts")
     q = jax.tree.map(np.asarray, states.q)
     rows = leg.rows.q if tupled else (leg.rows.q,)
-    roots, spreads, place = [], list(target.spreads), 0
+    roots, spreads, place, change = [], list(target.spreads), 0, 0.0
     for part, root, drawn in zip(parts, target.roots, rows, strict=True):
         leaves = jax.tree.leaves(drawn)
         sizes = len(jax.tree.leaves(jax.eval_shape(part.space.zero)))
-        roots.append(None if root is None else _root(np.asarray(root), leaves[0].reshape(-1, *leaves[0].shape[2:])))
+        flat = leaves[0].reshape(-1, *leaves[0].shape[2:])
+        if root is not None:
+            change = max(change, float(np.abs(np.log(np.maximum(flat.std(0), 1e-12))).max()))  # in the coordinates of the L before
+        roots.append(None if root is None else _root(np.asarray(root), flat))
         if target.spreads[place] is not None:
-            flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), drawn)
-            spreads[place : place + sizes] = [jnp.asarray(np.mean(1 / variance) ** -0.5) for variance in _variances(part, flat)]
+            merged = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), drawn)
+            for k, variance in enumerate(_variances(part, merged), place):
+                spread = float(np.mean(1 / variance) ** -0.5)
+                change = max(change, abs(float(np.log(spread / target.spreads[k]))))
+                spreads[k] = jnp.asarray(spread)
         place += sizes
     unscaled = jax.vmap(target.unscaled)(jax.tree.map(jnp.asarray, q))
     new = eqx.tree_at(lambda t: (t.roots, t.spreads), target, (tuple(roots), tuple(spreads)), is_leaf=lambda x: x is None)
-    return new, chains.begin(new, tuning, new.scaled(unscaled))
+    return new, chains.begin(new, tuning, new.scaled(unscaled)), change
 
 
 def _root(root: np.ndarray, draws: np.ndarray) -> Any:
