@@ -2,9 +2,9 @@
 
     s log-normal,   b_j ~ N(0, s²),   R uniform on SO(3),   y_k = R v_k + b + noise:       a hierarchical model with a rotation
 
-The truth is a draw of its own posterior, so a stationary chain runs through it: a random number of draws before it, the others after it, both by
-the kernel from the truth, because trajectories with fresh momenta are reversible. Ranks are then uniform exactly, however slow the chain is (Talts et al.,
-2018; Säilynoja et al., 2022).
+The truth is a draw of its own posterior, so a stationary chain runs through it: a random number of draws before it, the others after, both by
+the kernel from the truth, because trajectories with fresh momenta are reversible. Ranks are then uniform exactly, however slow the chain is
+(Talts et al., 2018; Säilynoja et al., 2022).
 """
 
 import jax

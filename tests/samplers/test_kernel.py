@@ -23,7 +23,6 @@ def walked(kernel, positions, steps, seed=0):
     return jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(seed), len(positions)), positions)
 
 
-@pytest.mark.slow
 def test_a_density_is_invariant_from_the_first_step():
     """Exact draws of exp(2 cos θ) on S² stay that after 3 trajectories; 4 standard errors of 4000 independent chains, twice: 1 in 8000."""
     rng = np.random.default_rng(5)
@@ -66,7 +65,6 @@ def test_one_trajectory_without_friction_is_the_trapezoid_action():
     assert np.abs(state.position - path.q[-1]).max() < 1e-13
 
 
-@pytest.mark.slow
 def test_metropolised_langevin_is_a_kernel():
     system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q)
     kernel = bm.kernel(bm.Langevin(system, temperature=1.0, rate=1.0, splitting=bm.Metropolised()), step=1.2)
