@@ -168,6 +168,10 @@ def test_one_of_many_bodies_stands_for_all_only_if_they_are_alike():
     assert pushes["like"] == (1, "")
     assert pushes["unlike"][0] == 0
     assert "their frictions differ" in pushes["unlike"][1]
+    for masses, count in ((np.ones(4), 1), (np.arange(1.0, 5.0), 0)):
+        bodies = bm.rigid_bodies(mass=masses, inertia=np.tile([1.0, 2.0, 3.0], (4, 1)), potential=lambda x, R: 0.0 * jnp.sum(x))
+        scheme = bm.Langevin(bodies, temperature=1.0, friction=1.0)
+        assert bodies_pushed(scheme, scheme.start(bodies.space.origin(), temperature=1.0), picked)[0] == count
 
 
 def test_ways_that_do_not_agree_are_not_hidden_by_a_small_error():

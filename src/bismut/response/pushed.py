@@ -58,13 +58,13 @@ def bodies_pushed(scheme: Scheme, start: Any, picked: Callable) -> tuple[int, st
 
 def _matrices(scheme: Any, q: Any) -> list[tuple[str, Callable]]:
     """What a velocity is multiplied with."""
-    system, kT = scheme.system, scheme.kT(0.0)
+    system, space, kT = scheme.system, scheme.space, scheme.kT(0.0)
     if isinstance(scheme, Brownian) and scheme.mobility is not None:
-        return [("mobilities", lambda v: scheme.space.unflatten(scheme._matrix(q, 0.0) @ scheme.space.flatten(v)))]
-    mass = lambda v: jax.tree.map(jnp.subtract, system.momentum(q, v, 0.0), system.momentum(q, system.space.zero(system.dtype), 0.0))
+        return [("mobilities", lambda v: space.unflatten(scheme._matrix(q, 0.0) @ space.flatten(v)))]
+    mass = lambda v: jax.tree.map(jnp.subtract, system.momentum(q, v, 0.0), system.momentum(q, space.zero(system.dtype), 0.0))
     if isinstance(scheme, Brownian):
         return [("mobilities", mass)]
-    return [("masses", mass), ("frictions", lambda v: scheme.friction.drag(system, q, v, 0.0, kT))]
+    return [("masses", mass), ("frictions", lambda v: space.unflatten(scheme.friction.drag(system, q, space.flatten(v), 0.0, kT)))]
 
 
 def _transposed(scheme: Scheme, picked: Callable) -> Callable:
