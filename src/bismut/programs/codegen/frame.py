@@ -26,7 +26,9 @@ from bismut.programs.operation import lookup
 
 IN_REGISTERS = 1024  # entries of arrays that are written out, where everything is
 IN_LOOPS = 16  # and in a step over many bodies
-LONGEST = 100_000  # instructions on lanes of a step that is written out, constants counted as below; a dense potential of 30 unknowns has 57 000
+# Instructions on lanes of a step that is written out, constants counted as below: about as many as `LONG_CODE` of the native engine admits, but
+# independent of width and watches, which must not decide bits. Three rigid bonds have 11 000, an implicit step of 10 unknowns that all meet 44 000.
+LONGEST = 45_000
 
 PORTION = 128  # bodies: what is summed over bodies is summed over so many first, and by one thread
 CONSTANT = 4  # instructions that a constant counts for: it is written once for each lane, and read from memory
