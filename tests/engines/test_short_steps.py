@@ -1,5 +1,7 @@
 """Short steps are written out, loops over bodies too, and long ones are loops; few trajectories get narrow code. Numbers do not depend on either."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,10 +10,14 @@ from llvmlite import ir
 
 import bismut as bm
 from bismut.body_loops import Bonds, Pair, pairs
-from bismut.engines.native import loops
+from bismut.engines import choice
+from bismut.engines.engine import Watch
+from bismut.engines.native import engine, loops
 from bismut.engines.native.engine import Native
+from bismut.engines.native.tracing import trace
 from bismut.ensembles import task as tasks
 from bismut.ensembles.task import build_task, increments_of
+from bismut.gallery import entry
 from bismut.noise import Wiener
 from bismut.programs.codegen import frame
 
@@ -77,3 +83,82 @@ def test_a_long_step_is_noticed_while_it_is_written():
             one.count()
         with pytest.raises(frame.TooLong):
             one.count()
+
+
+def task_for(system, observe=(), dtype=np.float64):
+    """Verlet steps of a system on ℝⁿ, with observables."""
+    scheme, path = bm.Verlet(system), Wiener(1)
+    vector = jax.ShapeDtypeStruct((system.space.dim,), dtype)
+    watches = tuple(Watch(lambda state, t, numbers: (), lambda memory, state, t, numbers, of=of: ((), of(state))) for of in observe)
+    return build_task((scheme, path), bm.State(vector, vector), dtype, **increments_of(path, dtype))._replace(watches=watches)
+
+
+def meeting(n: int):
+    """Potentials in which every unknown meets every other, in a product with a matrix, in an array, and through log det of n × n matrices."""
+    random = np.random.default_rng(0)
+    A, S = random.normal(size=(n, n)) / n, random.normal(size=(2, n, n)) / (4 * n)
+    S = S + np.swapaxes(S, 1, 2)
+    root = lambda q: jnp.linalg.cholesky(2 * jnp.eye(n) + jnp.tensordot(jnp.tanh(q), S, 1))
+    return {
+        "dense": (n, lambda q: 0.5 * q @ q + 0.25 * jnp.sum((A @ q) ** 4)),
+        "array": (n, lambda q: jnp.sum(jnp.exp(-((q[:, None] - q[None]) ** 2))) + q @ q),
+        "matrix": (2, lambda q: jnp.sum(jnp.log(jnp.diagonal(root(q)))) + 0.5 * q @ q),
+    }
+
+
+def system_of(name: str, n: int):
+    dim, potential = meeting(n)[name]
+    return bm.mechanical(bm.Euclidean(dim), potential=potential)
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "out"), [("dense", 10, True), ("dense", 30, False), ("array", 6, True), ("array", 20, False), ("matrix", 16, True)]
+)
+def test_a_few_operations_on_large_arrays_are_loops(name, n, out):
+    """Except around a factorisation, which is written out in any case."""
+    assert loops.short_enough(trace(task_for(system_of(name, n)))) is out
+    longest = {True: 1_500_000 + 4_000_000 * (name == "matrix"), False: 500_000}
+    assert len(Native()._write(task_for(system_of(name, n))).text) < longest[out]
+
+
+@pytest.mark.parametrize(("name", "out"), [("heavy-top-reduced", True), ("sine-euler", False)])
+def test_matrices_of_eight_rows_are_loops_and_bodies_are_written_out(name, out):
+    """Written out, sine-euler is 362 kB of WebAssembly instead of 133, and a quarter slower."""
+    found, path = entry(name), Wiener(1)
+    scheme = found.scheme(found.build())
+    start: Any = found.start(scheme)
+    state = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, np.float64), bm.State(start.q, start.p))
+    assert loops.short_enough(trace(build_task((scheme, path), state, np.float64, **increments_of(path, np.float64)))) is out
+
+
+@pytest.mark.parametrize("name", ["dense", "array"])
+def test_the_number_of_trajectories_decides_neither_engine_nor_bits(name):
+    scheme = bm.Verlet(system_of(name, 28))
+    start = scheme.start(0.3 * np.random.default_rng(1).normal(size=28), velocity=np.zeros(28))
+    few, many = (bm.simulate(scheme, start, step=0.01, steps=20, trajectories=n, seed=1, observe={}) for n in (3, 64))
+    assert few.provenance.mode == many.provenance.mode == "native"
+    np.testing.assert_array_equal(np.asarray(few.final.q), np.asarray(many.final.q)[:3])
+
+
+def test_how_long_code_is_does_not_depend_on_the_number_of_trajectories(monkeypatch):
+    """Constants are as long as vectors are wide; what is judged is the code for many trajectories."""
+    task = task_for(system_of("dense", 10))
+    narrow, wide = (len(Native(width)._write(task).text) for width in (engine.FEW, None))
+    assert 1.5 * narrow < wide
+    for limit, chosen in ((wide, "native"), (wide - 1, "xla"), ((narrow + wide) // 2, "xla"), (narrow - 1, "xla")):
+        monkeypatch.setattr(engine, "LONG_CODE", limit)
+        assert [choice.choose("auto", task, few=few).engine.name for few in (True, False)] == [chosen, chosen]
+    monkeypatch.setattr(loops, "LONGEST", 100)  # beyond it a step is loops, whoever asks
+    assert Native(engine.FEW)._write(task).text.count("phi") == Native()._write(task).text.count("phi") > 0
+
+
+def test_watches_that_are_long_together_leave_the_steps_where_they_are(monkeypatch):
+    system = system_of("dense", 10)
+    many = [lambda state, k=k: jnp.sin(state.q + k) @ jnp.cos(state.p * k) for k in range(4)]
+    alone, task = (Native()._write(task_for(system, observe)) for observe in ((), many))
+    monkeypatch.setattr(engine, "LONG_CODE", (len(alone.text) + len(task.text)) // 2)
+    chosen = choice.choose("auto", task_for(system, many))
+    assert chosen.engine.name == "native"
+    assert [i for i, _ in chosen.observers] == [0, 1, 2, 3]
+    monkeypatch.setattr(engine, "LONG_CODE", len(alone.text) // 2)
+    assert choice.choose("auto", task_for(system, many)).engine.name == "xla"

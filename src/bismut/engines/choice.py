@@ -71,13 +71,16 @@ def _offered(task: Task, longest: int | None, arithmetic: str | None, few: bool,
         return Refusal(f"the native engine cannot be loaded: {problem}")
     engine = native.Native(native.FEW if few else None, longest=longest, patient=patient, arithmetic=arithmetic)
     offered = engine.lower(task)
-    return _split(engine, task) or offered if isinstance(offered, Refusal) and not offered.preferred else offered
+    return _split(engine, task, offered) or offered if isinstance(offered, Refusal) and not offered.preferred else offered
 
 
-def _split(engine: Engine, task: Task) -> Lowered | None:
-    """Steps by the engine and some watches by XLA; None if it is not for a watch that the engine refuses the task."""
+def _split(engine: Engine, task: Task, refusal: Refusal) -> Lowered | None:
+    """Steps by the engine and some watches by XLA: those that it refuses, or all where the task is too long only together with them. None if it is
+    not for watches that the engine refuses the task."""
     answers = {i: engine.lower(alone(task, watch)) for i, watch in enumerate(task.watches)}
     refused = tuple((i, answer.text) for i, answer in answers.items() if isinstance(answer, Refusal))
+    if not refused and refusal.together:
+        refused = tuple((i, refusal.text) for i in answers)
     positions = tuple(i for i, _ in refused)
     stepped = engine.lower(recorded(task, positions)) if refused else None
     if not isinstance(stepped, Lowered):

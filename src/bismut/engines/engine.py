@@ -145,10 +145,12 @@ class Engine(Protocol):
 
 
 class Refusal(NamedTuple):
-    """Why an engine does not take a task; `preferred` where that is what its scheme asks for."""
+    """Why an engine does not take a task; `preferred` where that is what its scheme asks for, `together` where watches are too long only together
+    with the rest."""
 
     text: str
     preferred: bool = False
+    together: bool = False
 
 
 class Lowered(NamedTuple):

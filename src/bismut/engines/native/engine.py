@@ -22,6 +22,7 @@ from bismut.engines.native.list_memory import ListMemory, was_checked
 from bismut.engines.native.loops import crowded, short_enough, write_advance, write_begin, write_watch
 from bismut.engines.native.target import Machine, check, chosen_arithmetic, processor
 from bismut.engines.native.tracing import Programs, trace
+from bismut.engines.split import alone
 from bismut.errors import BismutError
 from bismut.programs import Refused, closed_over, equations, operation_count
 from bismut.programs.codegen.frame import Frame, TooLong
@@ -30,7 +31,7 @@ from bismut.programs.codegen.parallel import SERVICE
 from bismut.programs.codegen.walk import unknown
 
 WIDTHS = {"float64": 16, "float32": 32}  # trajectories side by side: two wide registers, which hide each other's waiting
-LONG_CODE = 6_500_000  # characters: up to here LLVM takes 8 s at the most, with 9 million it took 41, with 12 million 77
+LONG_CODE = 6_500_000  # characters, for many trajectories: up to here LLVM takes 8 s at the most, with 9 million it took 41, with 12 million 77
 LONG_PROGRAM = 12_000  # equations of a step: 8000 take 3 s to write, 4.9 million characters, and the time grows with their square
 REMEDY = "sums over pairs or items are short where they are written with arrays, or as a pair_potential"
 FEW = 4  # trajectories, which get vectors of their own width: 2.6 to 2.9 times faster than those of 16 lanes; 2 lanes measured alike, 8 give 1.9
@@ -79,10 +80,27 @@ class Native:
         return Lowered(self, compiled, why, together, written.operations)
 
     def _write(self, task: Task) -> Written | Refusal:
-        written = write(task, self._width or WIDTHS[np.dtype(task.dtype).name], self._arithmetic, self._longest, self._patient)
-        if isinstance(written, Written) and len(written.text) > LONG_CODE and not self._patient:
-            return Refusal(f"its code would be {len(written.text) / 1e6:.0f} MB long, for which LLVM takes half a minute or more; {REMEDY}")
+        written = self._written(task, self._width or WIDTHS[np.dtype(task.dtype).name])
+        if isinstance(written, Refusal) or self._patient:
+            return written
+        length = self._widest_length(task, written)
+        if length > LONG_CODE:
+            why = f"its code would be {length / 1e6:.0f} MB long, for which LLVM takes half a minute or more; {REMEDY}"
+            watches = (self._written(alone(task, watch), written.width) for watch in task.watches)
+            return Refusal(why, together=length - LONG_CODE <= sum(len(one.text) for one in watches if isinstance(one, Written)))
         return written
+
+    def _written(self, task: Task, width: int) -> Written | Refusal:
+        return write(task, width, self._arithmetic, self._longest, self._patient)
+
+    def _widest_length(self, task: Task, written: Written) -> int:
+        """Characters of the code for many trajectories: with few, constants are shorter, and their number would decide which engine runs them. It is
+        written only where the limit is not far off: it is longer by no more than the ratio of the widths."""
+        widest, length = WIDTHS[np.dtype(task.dtype).name], len(written.text)
+        if written.across or written.width >= widest or length > LONG_CODE or length * widest <= LONG_CODE * written.width:
+            return length
+        wide = self._written(task, widest)
+        return len(wide.text) if isinstance(wide, Written) else length
 
 
 class Needs(NamedTuple):
