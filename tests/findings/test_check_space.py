@@ -154,6 +154,31 @@ def test_what_is_not_said_is_listed():
     assert [finding.law for finding in bm.check_space(Positive()).unmeasured] == ["stays on the space"]
 
 
+@pytest.mark.parametrize("domain", [bm.Sphere(2), bm.Simplex(3), bm.PositiveDefinite(2), bm.SU(2)], ids=str)
+def test_domains_are_checked_with_their_space(domain):
+    report = bm.check_space(domain)
+    assert report.ok, report
+    assert report["volume element"].held
+    assert report["velocity comes back"].held
+
+
+@dataclass(frozen=True)
+class Careless(bm.Simplex):
+    """Without the volume element, and with random points that coordinates() does not give back."""
+
+    n: int = 3
+
+    def log_volume(self, q):
+        return 0.0
+
+    def coordinates(self, x):
+        return jnp.log(x[:-1])
+
+
+def test_a_wrong_volume_element_is_named():
+    assert failed(Careless()) == {"volume element", "coordinates come back"}
+
+
 def test_anything_else_is_refused():
     with pytest.raises(ShapeError, match=r"derived from bm\.Space"):
         bm.check_space("sphere")

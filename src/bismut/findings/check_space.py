@@ -7,6 +7,10 @@ freedom. Tangent vectors in ambient coordinates are not: on the unit sphere in �
 is written as a constraint, or by angles, or as a quotient of a group that has a frame.
 
 The frame may turn: a step of free motion, L = ½⟨v, M v⟩, must approach dq = v dt, dp = ad*_v p dt.
+
+A domain of `sample` is a space with points x(q), perhaps a surface g(q) = 0 in it, T its tangents, and a volume element:
+
+    g(q) = 0 with independent gradients,     q(x(q)) = q,     log |dx/dq| − ½ log det TᵀJᵀJT is the same everywhere,  J = ∂x/∂q
 """
 
 from __future__ import annotations
@@ -39,12 +43,15 @@ Deviation = Callable[[Space, Any, Any, Any], Any]
 def check_space(space: Any, *, seed: int = 0) -> Report:
     """Measure the laws of `move` and `subtract`, and of the group verbs, for a space of your own.
 
-    space  the space; best checked before anything runs on it
+    space  the space, or a domain such as bm.Sphere(2), which is checked with the space it moves on; best before anything runs on it
     seed   of the random points and velocities
 
     Returns a report as `verify` does: print it, check `report.ok`, or take one finding, `report["velocity comes back"].measured`.
     """
     check_process()
+    if isinstance(base := getattr(space, "space", None), Space) and hasattr(space, "log_volume"):
+        below = check_space(base, seed=seed)
+        return Report(f"{space} on {base}", None, (*below.findings, *_domain(space, seed)))
     if not isinstance(space, Space):
         raise ShapeError(f"check_space needs a configuration space such as SO3() or a class derived from bm.Space, got {type(space).__name__}.")
     eps = float(np.finfo(np.float64 if jax.config.read("jax_enable_x64") else np.float32).eps)
@@ -57,6 +64,37 @@ def check_space(space: Any, *, seed: int = 0) -> Report:
     findings.append(_free_motion(space, points, velocities, eps))
     findings.append(_walk(space, points, seed, eps))
     return Report(str(space), None, tuple(findings))
+
+
+def _domain(domain: Any, seed: int) -> list[Finding]:
+    """The laws of a domain at random points of it."""
+    eps = float(np.finfo(np.float64 if jax.config.read("jax_enable_x64") else np.float32).eps)
+    keys = jax.random.split(jax.random.key(seed), _SAMPLES)
+    space, bound = domain.space, domain.constraint is not None
+    flat = lambda tree: jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(tree)])
+
+    def look(key):
+        q, zero = domain.random(key), space.zero()
+        along = lambda f: jax.jacfwd(lambda e: f(space.nudge(q, space.unflatten(e))))(space.flatten(zero))
+        g, G = (domain.constraint(q), along(domain.constraint)) if bound else (jnp.zeros(1), jnp.zeros((1, space.dim)))
+        back = _largest(_gap(domain.coordinates(domain.point(q)), q))
+        return jnp.max(jnp.abs(g)), G, back, along(lambda q: flat(domain.point(q))), jnp.asarray(domain.log_volume(q), float)
+
+    off, G, back, J, volume = (np.asarray(part) for part in evaluate(jax.vmap(look), keys))
+    findings = [at_most("coordinates come back", float(back.max()), 1e4 * eps, True, "coordinates(point(q)) = q")]
+    tangents = [np.eye(space.dim)] * _SAMPLES
+    if bound:
+        rows = G.shape[1]
+        values, axes = np.linalg.svd(G)[1:]
+        tangents = [one[rows:].T for one in axes]
+        findings.append(at_most("random points are on the surface", float(off.max()), 1e4 * eps, True, "g(q) = 0"))
+        loss = float((values.max(1) / np.maximum(values.min(1), 1e-300)).max())
+        findings.append(at_most("constraints are independent", loss, 1e4, True, "the largest singular value of ∂g over the smallest"))
+    area = np.array([0.5 * np.linalg.slogdet(T.T @ j.T @ j @ T)[1] for j, T in zip(J, tangents, strict=True)])
+    spread = float(np.ptp(volume - area))
+    if space.dim > (G.shape[1] if bound else 0) and J.shape[1] >= space.dim - (G.shape[1] if bound else 0):
+        findings.append(at_most("volume element", spread, 1e5 * eps, True, "log |dx/dq| − ½ log det TᵀJᵀJT, largest minus smallest"))
+    return findings
 
 
 def _samples(space: Space, seed: int):
