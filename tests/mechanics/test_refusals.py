@@ -52,6 +52,9 @@ FREE = staticmethod(lambda q, v: 0.5 * v @ v)
         (lambda: bm.mechanical(bm.Euclidean(2), mass="heavy"), DomainError, "mass must be numbers, got 'heavy'"),
         (lambda: bm.Verlet(bm.mechanical(bm.Euclidean(2))).start(np.zeros(2), velocity="fast"), DomainError, "start.velocity must be numbers"),
         (lambda: bm.Brownian(bm.mechanical(bm.Euclidean(2)), 1.0, mobility="free"), DomainError, "mobility must be numbers"),
+        (lambda: bm.rigid_bodies(mass="heavy", inertia=np.ones((1, 3)), potential=None), DomainError, "mass must be numbers"),
+        (lambda: bm.body("cloud"), DomainError, "points must be numbers"),
+        (lambda: bm.Ewald("fine"), DomainError, "accuracy must be between"),
         (lambda: bm.Langevin(bm.mechanical(bm.Euclidean(2)), "300 K", friction=1.0), DomainError, r"kT\('300 K'\)"),
         (
             lambda: bm.Langevin(bm.mechanical(bm.Euclidean(2)), 1.0, 1.0, bm.GLA(bm.Verlet(bm.mechanical(bm.Euclidean(2))))),

@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import is_number
 from bismut.errors import DomainError
 from bismut.mechanics.bodies.box import Box, Cutoff
 from bismut.programs.codegen.elementary.numbers import elementary
@@ -72,7 +73,7 @@ class Ewald:
 
     def __post_init__(self):
         _check_dielectric("Ewald", self.dielectric)
-        if not (np.ndim(self.accuracy) == 0 and 1e-15 <= self.accuracy <= 0.1):
+        if not (is_number(self.accuracy) and 1e-15 <= self.accuracy <= 0.1):
             raise DomainError(f"accuracy must be between 1e-15 and 0.1, got {self.accuracy!r}.")
 
     def cutoff(self, asked: Cutoff | None, box: Box) -> Cutoff:

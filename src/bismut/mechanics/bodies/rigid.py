@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from bismut.arguments import float_array
 from bismut.errors import DomainError, ShapeError
 from bismut.mechanics import validation
 from bismut.mechanics.bodies import forces as own
@@ -111,7 +112,7 @@ def _of_bodies(name: str, function: Callable | None) -> Callable | None:
 
 def _inertia(mass: Any, inertia: Any) -> tuple[np.ndarray, np.ndarray]:
     """Masses and inertias that some distribution of mass has, or an error that names the bodies that do not."""
-    mass, inertia = np.asarray(mass, float), np.asarray(inertia, float)
+    mass, inertia = float_array(mass, "mass"), float_array(inertia, "inertia")
     count = mass.shape[0] if mass.ndim == 1 else 0
     if count == 0 or inertia.shape not in ((count, 3), (count, 3, 3)):
         raise ShapeError(f"rigid_bodies needs mass (K,) and inertia (K, 3) or (K, 3, 3), got shapes {mass.shape} and {inertia.shape}.")

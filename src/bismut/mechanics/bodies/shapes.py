@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import float_array
 from bismut.errors import DomainError, ShapeError
 from bismut.formatting import brief
 
@@ -59,7 +60,7 @@ def body(points: Any, masses: Any = 1.0) -> Body:
     points  (n, 3), a length, from any origin and in any axes
     masses  (n,), or one number for all
     """
-    points, masses = np.asarray(points, float), np.asarray(masses, float)
+    points, masses = float_array(points, "points"), float_array(masses, "masses")
     if points.ndim != 2 or points.shape[1] != 3 or len(points) == 0:
         raise ShapeError(f"points must have shape (n, 3), one row for each point, got {points.shape}.")
     if masses.shape not in ((), (len(points),)):
