@@ -54,7 +54,6 @@ FREE = staticmethod(lambda q, v: 0.5 * v @ v)
         (lambda: bm.Brownian(bm.mechanical(bm.Euclidean(2)), 1.0, mobility="free"), DomainError, "mobility must be numbers"),
         (lambda: bm.rigid_bodies(mass="heavy", inertia=np.ones((1, 3)), potential=None), DomainError, "mass must be numbers"),
         (lambda: bm.body("cloud"), DomainError, "points must be numbers"),
-        (lambda: bm.Ewald("fine"), DomainError, "accuracy must be between"),
         (lambda: bm.Langevin(bm.mechanical(bm.Euclidean(2)), "300 K", friction=1.0), DomainError, r"kT\('300 K'\)"),
         (
             lambda: bm.Langevin(bm.mechanical(bm.Euclidean(2)), 1.0, 1.0, bm.GLA(bm.Verlet(bm.mechanical(bm.Euclidean(2))))),
