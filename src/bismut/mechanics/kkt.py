@@ -45,7 +45,11 @@ class Band(NamedTuple):
         rows, offsets = np.arange(k)[:, None], np.arange(-self.half, self.half + 1)
         inside = (rows + offsets >= 0) & (rows + offsets < k)
         bands = jnp.where(inside, columns[(rows + offsets) % width, rows], 0.0)
-        return lambda y: solve_banded(bands, y[order])[place]
+        factors, upper = eliminated(bands)
+        return lambda y: solve_eliminated(factors, upper, y[order])[place]
+
+    def size(self, x: Vector) -> Float[Array, ""]:
+        return jnp.max(jnp.abs(x))
 
 
 class KKT(NamedTuple):
@@ -91,24 +95,39 @@ def kkt_layout(cells: Cells, sparsity: Sparsity) -> KKT:
 
 def solve_banded(bands: Float[Array, "k width"], y: Vector) -> Vector:
     """Elimination without pivoting: S = C A⁻¹ N is nearly symmetric and positive. bands[i, half + d] holds S[i, i + d]."""
+    return solve_eliminated(*eliminated(bands), y)
+
+
+def eliminated(bands: Float[Array, "k width"]) -> tuple[Float[Array, "k half"], Float[Array, "k half+1"]]:
+    """What all right-hand sides share: by how much of the `half` rows above each row is reduced, and what is left of it from its diagonal on."""
     half = bands.shape[1] // 2
 
-    def eliminate(above, row):
-        upper, done = above  # the `half` rows above, each from its diagonal on, and their right-hand sides
-        entries, right = row
+    def eliminate(above, entries):
+        factors = []
         for s in range(half):
-            factor = entries[s] / upper[s, 0]
-            entries = entries.at[s : s + half + 1].add(-factor * upper[s])
-            right = right - factor * done[s]
+            factors.append(entries[s] / above[s, 0])
+            entries = entries.at[s : s + half + 1].add(-factors[-1] * above[s])
         reduced = entries[half:]
-        return (jnp.concatenate([upper[1:], reduced[None]]), jnp.append(done[1:], right)), (reduced, right)
+        return jnp.concatenate([above[1:], reduced[None]])[:half], (jnp.stack(factors) if factors else entries[:0], reduced)
 
-    unit = jnp.zeros((half, half + 1), y.dtype).at[:, 0].set(1)
-    _, (upper, right) = jax.lax.scan(eliminate, (unit, jnp.zeros(half, y.dtype)), (bands, y))
+    unit = jnp.zeros((half, half + 1), bands.dtype).at[:, 0].set(1)
+    return jax.lax.scan(eliminate, unit, bands)[1]
+
+
+def solve_eliminated(factors: Float[Array, "k half"], upper: Float[Array, "k half+1"], y: Vector) -> Vector:
+    half = factors.shape[1]
+
+    def reduce(done, row):
+        factor, right = row
+        for s in range(half):
+            right = right - factor[s] * done[s]
+        return jnp.append(done[1:], right), right
 
     def substitute(below, row):
         entries, right = row
         x = (right - entries[1:] @ below) / entries[0]
         return jnp.concatenate([x[None], below])[:half], x
 
-    return jax.lax.scan(substitute, jnp.zeros(half, y.dtype), (upper, right), reverse=True)[1]
+    zero = jnp.zeros(half, y.dtype)
+    right = jax.lax.scan(reduce, zero, (factors, y))[1]
+    return jax.lax.scan(substitute, zero, (upper, right), reverse=True)[1]
