@@ -122,6 +122,7 @@ def test_scales_are_undone():
     ("make", "message"),
     [
         (lambda: bm.Stiefel(2, 3), "k ≤ n"),
+        (lambda: bm.Stiefel(3, 3), r"in two pieces.* Use SO\(3\)"),
         (lambda: bm.Sphere(0), "n ≥ 1"),
         (lambda: bm.sample([1], lambda x: x), "dictionary"),
         (lambda: bm.sample(bm.Euclidean(2), lambda x: x), "one real number"),

@@ -1,7 +1,8 @@
 """What `sample` returns: draws by name, how the chains went, and whether they can be trusted.
 
 posterior      (chain, draw, ...) of each parameter
-sample_stats   lp = log ρ, acceptance, diverging, unsolved, energy and energy_error of each draw
+sample_stats   lp = log ρ, acceptance, diverging, unsolved, energy and energy_error of each draw; the error is that of trajectories that were
+               accepted, and 0 where the last draw was kept
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from bismut.samplers import diagnostics
 from bismut.samplers.adaptation import Log
 from bismut.samplers.exchange import Ladder
 from bismut.samplers.frozen import DrawRecord, Frozen, joined
+from bismut.samplers.pieces import EACH, pieces
 from bismut.samplers.scheme import Trajectories, Tuning
 from bismut.samplers.target import Target
 
@@ -89,6 +91,12 @@ class Draws:
     def unsolved(self) -> float:
         """The fraction of draws with a trajectory behind them that had a step without a solution, or one that does not lead back."""
         return float(self.sample_stats["unsolved"].mean())
+
+    @cached_property
+    def pieces(self) -> int:
+        """Into how many groups chains on a surface fall that never come among each other, where their memory is short enough to tell; 1 if all do."""
+        fits = self.target.domain.constraint is not None and self.ladder is None and self.draws >= EACH
+        return pieces(self.record.q) if fits and self.ess >= EACH * self.chains else 1
 
     @property
     def tuning(self) -> Tuning:
@@ -180,8 +188,8 @@ class Draws:
     @property
     def trusted(self) -> bool:
         """Whether every component has at least 100 effective draws and an R̂ ≤ √(1.01² + τ/(n − τ) − 1/n), where n draws of half a chain have the
-        memory τ, no trajectory diverged, and every chain moved. For long chains that is R̂ ≤ 1.01."""
-        return self.excess_rhat <= TRUSTED and self.ess >= _FEW and not self.divergences and not self.stuck
+        memory τ, no trajectory diverged, every chain moved, and a surface is not in pieces. For long chains that is R̂ ≤ 1.01."""
+        return self.excess_rhat <= TRUSTED and self.ess >= _FEW and not self.divergences and not self.stuck and self.pieces == 1
 
     def as_json(self) -> dict[str, Any]:
         """What `bismut sample --json` prints."""
@@ -219,6 +227,11 @@ class Draws:
             doubts.append(
                 f"{self.stuck} of {self.chains} chains never moved, where {self.acceptance:.2f} of all trajectories were accepted: "
                 "they are where ρ is too steep for this step, and count as draws; give start= or a longer burn_in"
+            )
+        if self.pieces > 1:
+            doubts.append(
+                f"chains fall into {self.pieces} groups that never come among each other: the surface is in pieces, and what they weigh was not "
+                "sampled, but is how many chains began on each; hold it softly, −|g(x)|²/2ε², with a ladder in ε"
             )
         if self.unsolved > _UNSOLVED:
             doubts.append(

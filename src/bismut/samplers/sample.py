@@ -73,7 +73,8 @@ def sample(
     space        where the parameter lives: bm.Euclidean(n), bm.SO3(), bm.Sphere(2), bm.Stiefel(4, 2), ..., or a dictionary of several by name
     log_density  log ρ(x) up to a constant, with respect to the volume of the space; of a dictionary, a function of a dictionary
     chains       how many, all advanced together; draws: kept of each
-    burn_in      trajectories before the first draw, in which step, scale and length are chosen; then they are frozen
+    burn_in      about how many trajectories are made before the first draw, 60 at the least, in which step, scale and length are chosen; then they
+                 are frozen. A long search for a length takes up to a quarter more: a fifth is always left to forget it
     thin         trajectories between draws
     seed         of starts and noise; a run is a function of it
     kernel       "malt": whole Langevin trajectories with one acceptance each; "hmc": the same without friction; "metropolised": one step at a time

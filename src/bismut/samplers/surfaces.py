@@ -51,7 +51,7 @@ class Sphere(Domain):
 
 @dataclass(frozen=True)
 class Stiefel(Domain):
-    """n × k matrices with orthonormal columns, with the invariant measure."""
+    """n × k matrices with orthonormal columns, k < n, with the invariant measure."""
 
     n: int
     k: int
@@ -61,6 +61,11 @@ class Stiefel(Domain):
         check_dimension("Stiefel", self.k)
         if self.k > self.n:
             raise DomainError(f"Stiefel(n, k) needs k ≤ n orthonormal columns, got n = {self.n}, k = {self.k}.")
+        if self.k == self.n and type(self) is Stiefel:
+            raise DomainError(
+                f"Stiefel({self.n}, {self.n}) is O({self.n}), which is in two pieces, det X = 1 and −1, between which no chain moves. "
+                f"Use SO({self.n}), and give det X = −1 a sign of your own."
+            )
 
     @property
     def space(self) -> Space:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -98,7 +103,8 @@ class Rotations(Stiefel):
 
 
 def SO(n: int) -> Space | Domain:
-    """Rotations of ℝⁿ with Haar's measure: the groups SO2() and SO3(), and from n = 4 on matrices held by constraints."""
+    """Rotations of ℝⁿ with Haar's measure: the groups SO2() and SO3(), and from n = 4 on matrices held by constraints, whose steps XLA computes
+    and no machine loop."""
     check_dimension("SO", n, 2)
     return {2: SO2, 3: SO3}[n]() if n < 4 else Rotations(n, n)
 
@@ -158,7 +164,8 @@ class SpecialUnitary(Domain):
 
 
 def SU(n: int) -> Domain:
-    """Special unitary matrices with Haar's measure; a log-density is given a pair, real and imaginary part."""
+    """Special unitary matrices with Haar's measure; a log-density is given a pair, real and imaginary part. From n = 3 on XLA computes the
+    steps, and no machine loop."""
     check_dimension("SU", n, 2)
     return SU2() if n == 2 else SpecialUnitary(n)
 
