@@ -38,6 +38,7 @@ def test_a_steep_density_on_a_sphere():
     assert abs(z.mean() - (1 - 1 / STEEP)) < 4 * z.std() / np.sqrt(diagnostics.ess_mean(z))
     assert z.std() < 2 / STEEP
     assert draws.stuck == 0
+    assert draws.pieces == 1
 
 
 def test_chains_that_never_move_are_named():
