@@ -54,5 +54,5 @@ def test_a_notebook_is_small_and_leads_on(path):
     assert any(kinds for kinds, _ in shown(stored))
 
 
-def test_there_are_three_of_them():
-    assert [path.stem for path in NOTEBOOKS] == ["pendulum-to-bath", "rigid-bodies", "your-own-action"]
+def test_there_are_four_of_them():
+    assert [path.stem for path in NOTEBOOKS] == ["pendulum-to-bath", "rigid-bodies", "sampling-on-a-manifold", "your-own-action"]
