@@ -17,8 +17,7 @@ import numpy as np
 
 import bismut as bm
 
-smoke = "--smoke" in sys.argv
-particles, times, dt, sigma, s = (64, 4, 0.1, 0.05, 0.05) if smoke else (1000, 60, 0.1, 0.05, 0.05)
+particles, times, dt, sigma, s = (64, 4, 0.1, 0.05, 0.05) if "--smoke" in sys.argv else (1000, 60, 0.1, 0.05, 0.05)
 space, rate, sights = bm.SO3(), jnp.array([0.4, -0.2, 0.7]), jnp.eye(3)[:2]
 likelihood = lambda R, y: -0.5 * jnp.sum((y - sights @ R) ** 2) / s**2  # rows of `sights @ R` are Rᵀ r
 density = lambda w: -0.5 * w @ w / sigma**2 + 2 * jnp.log1p(w @ w / 4)
@@ -47,4 +46,5 @@ seen = jnp.stack([sights @ R + s * rng.normal(size=(2, 3)) for R in true[1:]])
 start = jnp.broadcast_to(jnp.eye(3), (particles, 3, 3))
 _, means = jax.jit(lambda: jax.lax.scan(update, start, (jax.random.split(jax.random.key(0), times), seen)))()
 errors = [np.rad2deg(np.arccos(np.clip((np.sum(A * B) - 1) / 2, -1, 1))) for A, B in zip(means, true[1:], strict=True)]
-print(f"typical error of the filter {np.sqrt(np.mean(np.square(errors))):.2f}°, noise of a direction {np.rad2deg(s):.2f}°")
+steady = [(np.sqrt(1 + 4 * s**2 / sigma**2 / k) - 1) * sigma**2 / 2 for k in (1, 1, 2)]  # 1/P = 1/(P + σ²) + k/s², an axis across k sights
+print(f"typical error of the filter {np.sqrt(np.mean(np.square(errors))):.2f}°, of a linear one {np.rad2deg(np.sqrt(sum(steady))):.2f}°")

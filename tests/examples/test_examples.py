@@ -1,6 +1,7 @@
 """Every example runs as a user runs it, in a process of its own; smoke mode makes it small. They are pages: `make test-pages` runs them."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,3 +48,13 @@ def test_an_example_is_short_and_says_what_it_shows(example):
     text = example.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= (75 if example.stem in STUDIES else 50)
     assert text.startswith('"""')
+
+
+@pytest.mark.pages
+def test_the_attitude_filter_errs_as_much_as_a_linear_one():
+    """Within a fifth: 60 times, of which a memory of 3 steps leaves 20, with 3 errors each, have a typical error that is known to a tenth."""
+    command = [sys.executable, str(ROOT / "examples" / "attitude_filter.py")]
+    printed = subprocess.run(command, env=os.environ | ENVIRONMENT, capture_output=True, text=True, check=True, encoding="utf-8", timeout=300).stdout
+    typical, linear = map(float, re.findall(r"([\d.]+)°", printed))
+    assert linear == pytest.approx(3.63, abs=0.01)
+    assert typical == pytest.approx(linear, rel=0.2)
