@@ -36,7 +36,7 @@ _SHOWN = 12  # rows of a table in a repr
 TRUSTED = 1.01  # R̂ without what memory makes of it, up to which chains agree
 _FEW = 100  # effective draws below which quantiles say little
 _CHANCE = 1e-3  # expected number of chains without one accepted trajectory, up to which there should be none
-_UNSOLVED = 0.02  # of trajectories, from which places that chains hardly leave are likely; the burn-in aims at half of it
+_UNSOLVED = 0.05  # of draws, from which places that chains hardly leave are likely; the burn-in aims at a fifth of it, and ellipses have 0.02
 
 
 @dataclass(frozen=True, eq=False, repr=False)
