@@ -18,6 +18,7 @@ from bismut.compile_cache import LRUCache, partition, program_key
 from bismut.programs.jaxprs import TracedFunction, bind, closed_over, expansion, trace
 from bismut.programs.operation import lookup
 from bismut.programs.operations.keys import KEY, understood, unwrapped, wrapped
+from bismut.programs.operations.pair_portions import in_portions, portion_program
 from bismut.programs.program import CALL, LOOPS, Literal, Program, Refused
 from bismut.programs.structure import equations
 from bismut.tracing import traced
@@ -65,7 +66,8 @@ def _readable(function: Callable, arguments: tuple) -> TracedFunction | None:
         return None
     for equation in equations(outputs.program):
         if equation.primitive.name in LOOPS:
-            expansion(equation)  # now: where JAX folds what is known, it compiles each operation for that
+            # Now: where JAX folds what is known, it compiles each operation for that.
+            portion_program(equation) if in_portions(equation) else expansion(equation)
     return outputs
 
 

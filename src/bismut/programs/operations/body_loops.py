@@ -28,6 +28,8 @@ from bismut.programs.evaluation import run as run_numpy
 from bismut.programs.jaxprs import expansion
 from bismut.programs.layout import LoopLayout
 from bismut.programs.operation import Operation, operation
+from bismut.programs.operations.pair_portions import evaluate as evaluate_in_portions
+from bismut.programs.operations.pair_portions import in_portions
 from bismut.programs.structure import items
 
 FEW = 2  # items up to which a loop is written out
@@ -138,6 +140,8 @@ def _sum(scope: Scope, parts: Sequence[np.ndarray]) -> np.ndarray:
 @operation("pairs")
 class _PairLoop(Operation):
     def evaluate(self, equation, inputs):
+        if in_portions(equation):
+            return evaluate_in_portions(equation, inputs, run_numpy)
         return run_numpy(expansion(equation), inputs)
 
     def emit(self, scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
