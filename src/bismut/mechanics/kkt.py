@@ -32,16 +32,16 @@ class Band(NamedTuple):
         """Whether band storage would save nothing."""
         return 2 * self.half + 1 >= len(self.order)
 
-    def factor(self, S: Linear, dtype) -> Linear:
-        """y ↦ λ with S λ = y."""
+    def factor(self, tangent: Linear, dtype) -> Linear:
+        """y ↦ λ with S λ = y, from λ ↦ S λ."""
         k = len(self.order)
         if self.full:
-            factors = small_linalg.factored(jax.vmap(S)(jnp.eye(k, dtype=dtype)).T)
+            factors = small_linalg.factored(jax.vmap(tangent)(jnp.eye(k, dtype=dtype)).T)
             return lambda y: small_linalg.solve_factored(factors, y)
         order, width = np.asarray(self.order), 2 * self.half + 1
         place = np.argsort(order)
         # Columns whose neighbourhoods do not overlap are evaluated with one product.
-        columns = jax.vmap(S)(jnp.asarray(place[None, :] % width == np.arange(width)[:, None], dtype))[:, order]
+        columns = jax.vmap(tangent)(jnp.asarray(place[None, :] % width == np.arange(width)[:, None], dtype))[:, order]
         rows, offsets = np.arange(k)[:, None], np.arange(-self.half, self.half + 1)
         inside = (rows + offsets >= 0) & (rows + offsets < k)
         bands = jnp.where(inside, columns[(rows + offsets) % width, rows], 0.0)
@@ -50,6 +50,10 @@ class Band(NamedTuple):
 
     def size(self, x: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(x))
+
+    @property
+    def long(self) -> bool:
+        return not self.full
 
 
 class KKT(NamedTuple):
@@ -75,6 +79,10 @@ class KKT(NamedTuple):
 
     def size(self, x: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(x[: self.cells.dim]))
+
+    @property
+    def long(self) -> bool:
+        return self.band.long
 
 
 @lru_cache

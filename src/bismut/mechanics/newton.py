@@ -48,6 +48,11 @@ class JacobianLayout(Protocol):
         """The norm of an unknown or a correction."""
         ...
 
+    @property
+    def long(self) -> bool:
+        """Whether corrections are better a loop than written out: many operations, which take long to compile."""
+        ...
+
 
 class Cells(NamedTuple):
     """Blocks on the diagonal: consecutive runs of (count, size)."""
@@ -59,6 +64,10 @@ class Cells(NamedTuple):
 
     def size(self, x: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(x))
+
+    @property
+    def long(self) -> bool:
+        return False
 
     @property
     def width(self) -> int:
@@ -205,19 +214,35 @@ def _chords(f, x, layout, floor):
     Corrections shrink by a rate that is small where the guess is good, and rate · correction is the error that remains: most steps are done here.
     """
     r, inverse = _factored_jacobian(f, x, layout)
-    d = -inverse(r)
-    sizes = [layout.size(d)]
-    for _ in range(_CHORDS):
-        x = x + d
-        d = -inverse(f(x))
-        sizes.append(layout.size(d))
-    before, size = sizes[-2:]
+    if layout.long:
+        x, d, before, size = _chord_loop(f, x, inverse, layout)
+    else:
+        d = -inverse(r)
+        sizes = [layout.size(d)]
+        for _ in range(_CHORDS):
+            x = x + d
+            d = -inverse(f(x))
+            sizes.append(layout.size(d))
+        before, size = sizes[-2:]
     rate = size / jnp.maximum(before, jnp.finfo(x.dtype).tiny)
     x = x + d
     good = jnp.all(jnp.isfinite(x)) & ((rate < _SHRINKING) | (size <= floor))
     # Newton's last correction is squared; here what is left has to be below round-off by itself.
     negligible = jnp.maximum(0.25 * jnp.finfo(x.dtype).eps * layout.size(x), 0.01 * floor)
     return x, good, jnp.minimum(rate, 1.0) * size <= negligible
+
+
+def _chord_loop(f, x, inverse, layout):
+    """The same corrections as a loop: one residual and one solve to compile instead of four. (Point, correction, the sizes of the last two.)"""
+
+    def improve(loop):
+        x, d, _, size, count = loop
+        x = x + d
+        d = -inverse(f(x))
+        return x, d, size, layout.size(d), count + 1
+
+    zero = jnp.zeros((), x.dtype)
+    return jax.lax.while_loop(lambda loop: loop[-1] <= _CHORDS, improve, (x, jnp.zeros_like(x), zero, zero, jnp.zeros((), int)))[:4]
 
 
 def _correction(f, x, layout):
