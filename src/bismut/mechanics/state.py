@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from bismut.errors import BismutError
+
 
 class Ledger(eqx.Module):
     """What a trajectory exchanged since its start:  ΔH = heat + work + error,  and the number of steps made and accepted."""
@@ -72,6 +74,15 @@ class State(eqx.Module):
     def state(self) -> "State":
         """The state alone, as steps return it; of a start, without its arguments."""
         return State(self.q, self.p, self.ledger)
+
+
+def check_drawn(state: Any) -> None:
+    """Refuse a start of which only the temperature is known."""
+    if not hasattr(state, "p"):
+        raise BismutError(
+            f"Expected a State with a momentum p, got {type(state).__name__}. A start with temperature= has no momenta yet: a run draws them for "
+            "each trajectory. Take a state of a run, the first of bm.trajectory(...) or bm.simulate(...).final, or give momentum= or velocity=."
+        )
 
 
 def over_batch(function: Callable, batch: tuple[int, ...]) -> Callable:

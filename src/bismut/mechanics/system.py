@@ -25,7 +25,7 @@ from bismut.mechanics.covectors import noise_kick
 from bismut.mechanics.function import BoxedParameters, required_function, user_function
 from bismut.mechanics.hamiltonian import momentum_of_velocity
 from bismut.mechanics.newton import Cells
-from bismut.mechanics.state import State
+from bismut.mechanics.state import State, check_drawn
 from bismut.mechanics.subsystems import NO_NOISE, QuadraticKinetic, map_subsystems
 from bismut.mechanics.symmetry import Symmetry
 from bismut.mechanics.system_fields import Scalar, SystemFields, replaced
@@ -144,6 +144,7 @@ class System(SystemFields):
     @numpy_eager
     def energy(self, state: State, t: Any = None) -> Scalar:
         """H = ⟨p, v⟩ − L(q, v)."""
+        check_drawn(state)
         if state.box is not None:
             return self.in_box_of(state).energy(State(state.q, state.p), t)
         if self._hamiltonian is not None:
@@ -173,6 +174,7 @@ class System(SystemFields):
 
     def in_box_of(self, state: State) -> System:
         """The system with its box as large as that of a state at constant pressure; itself for any other state."""
+        check_drawn(state)
         lengths = state.box
         if lengths is None:
             return self
@@ -186,6 +188,7 @@ class System(SystemFields):
     @numpy_eager
     def kinetic_energy(self, state: State, t: Any = None) -> Scalar:
         """½⟨p − a, v⟩ with a = ∂L/∂v at v = 0: the part of a quadratic Hamiltonian that measures temperature."""
+        check_drawn(state)
         v = self.velocity(state.q, state.p, t)
         at_rest = self.momentum(state.q, jax.tree.map(jnp.zeros_like, v), t)
         return 0.5 * (pair(state.p, v) - pair(at_rest, v))
@@ -206,6 +209,7 @@ class System(SystemFields):
     @numpy_eager
     def momentum_map(self, name: str, state: State) -> Float[Array, ...]:
         """J(q, p) of a named symmetry."""
+        check_drawn(state)
         if name not in self.symmetries:
             raise BismutError(f"This system has no symmetry {name!r}. {nearest(name, self.symmetries)}")
         return self.symmetries[name].momentum(self.space, state.q, state.p)

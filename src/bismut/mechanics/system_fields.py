@@ -20,7 +20,7 @@ from bismut.errors import BismutError, nearest
 from bismut.mechanics.fluctuation_dissipation import BracketDissipation
 from bismut.mechanics.function import UserFunction
 from bismut.mechanics.kkt import Sparsity
-from bismut.mechanics.state import State
+from bismut.mechanics.state import State, check_drawn
 from bismut.mechanics.symmetry import Symmetry
 from bismut.programs.dependence import depends, holds_infinity, infinite
 from bismut.programs.evaluation import numpy_eager
@@ -72,6 +72,7 @@ class SystemFields(eqx.Module):
 
     def invariant(self, name: str, state: State, t: Any = None) -> Float[Array, ...]:
         """The value of a named invariant."""
+        check_drawn(state)
         if name not in self.invariants:
             raise BismutError(f"This system has no invariant {name!r}. {nearest(name, self.invariants)}")
         return jnp.asarray(self._call(self.invariants[name], state.q, state.p, t=t))
