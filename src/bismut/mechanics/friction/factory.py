@@ -21,7 +21,8 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float
 
-from bismut.errors import BismutError, DomainError, ShapeError
+from bismut.errors import BismutError, BismutWarning, DomainError, ShapeError
+from bismut.mechanics import small_linalg
 from bismut.mechanics.covectors import noise_covectors
 from bismut.mechanics.friction.laws import FactoredFriction, Friction, ModalFriction, NoFriction, OwnNoiseFriction, UniformFriction
 from bismut.mechanics.function import UserFunction, required_function
@@ -31,7 +32,7 @@ from bismut.precision import cast
 from bismut.programs.dependence import depends
 from bismut.programs.evaluation import evaluate
 from bismut.tracing import traced
-from bismut.user_errors import reason_of
+from bismut.user_errors import reason_of, warn
 
 
 def friction_of(system: System, friction: Any, rate: Any) -> Friction:
@@ -162,6 +163,12 @@ def _from_numbers(system: System, friction) -> Friction:
         A[start : start + size, start : start + size] = Q * np.sqrt(np.maximum(values, 0.0))
         start += size
     A = A[:, np.abs(A).max(0) > 1e-14 * np.abs(A).max()]
+    if system.constraints and A.shape[1] > small_linalg.LARGEST_BY_ROUNDS:
+        warn(
+            f"This friction is no rate times the masses, and there are constraints: every step needs the eigenvectors of {A.shape[1]} × {A.shape[1]} "
+            "numbers, for which there is no machine code. rate= relaxes all momenta alike, at a cost proportional to the number of bodies.",
+            BismutWarning,
+        )
     return FactoredFriction(_constant, jnp.asarray(A, system.dtype), A.shape[1], f"constant Γ of rank {A.shape[1]}")
 
 
