@@ -39,14 +39,15 @@ class Band(NamedTuple):
             factors = small_linalg.factored(jax.vmap(tangent)(jnp.eye(k, dtype=dtype)).T)
             return lambda y: small_linalg.solve_factored(factors, y)
         order, width = np.asarray(self.order), 2 * self.half + 1
-        place = np.argsort(order)
+        place, as_given = np.argsort(order), self.order == tuple(range(k))
+        arranged, back = (lambda y: y if as_given else y[..., order]), (lambda y: y if as_given else y[place])
         # Columns whose neighbourhoods do not overlap are evaluated with one product.
-        columns = jax.vmap(tangent)(jnp.asarray(place[None, :] % width == np.arange(width)[:, None], dtype))[:, order]
+        columns = arranged(jax.vmap(tangent)(jnp.asarray(place[None, :] % width == np.arange(width)[:, None], dtype)))
         rows, offsets = np.arange(k)[:, None], np.arange(-self.half, self.half + 1)
         inside = (rows + offsets >= 0) & (rows + offsets < k)
         bands = jnp.where(inside, columns[(rows + offsets) % width, rows], 0.0)
         factors, upper = eliminated(bands)
-        return lambda y: solve_eliminated(factors, upper, y[order])[place]
+        return lambda y: back(solve_eliminated(factors, upper, arranged(y)))
 
     def size(self, x: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(x))
@@ -87,7 +88,7 @@ class KKT(NamedTuple):
 
 @lru_cache
 def kkt_layout(cells: Cells, sparsity: Sparsity) -> KKT:
-    """The layout for cells and constraints, in the order that makes the band narrow (reverse Cuthill–McKee)."""
+    """The layout for cells and constraints, in their own order, or that of reverse Cuthill–McKee where its band is narrower."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
@@ -96,9 +97,15 @@ def kkt_layout(cells: Cells, sparsity: Sparsity) -> KKT:
     for row, components in enumerate(sparsity):
         pattern[row, owner[list(components)]] = True
     couples = (pattern.astype(int) @ pattern.astype(int).T) > 0
-    order = reverse_cuthill_mckee(csr_array(couples), symmetric_mode=True)
+    narrow = reverse_cuthill_mckee(csr_array(couples), symmetric_mode=True)
+    given = np.arange(len(sparsity))
+    order = min((given, narrow), key=lambda order: _half(couples, order))  # a chain as it is given needs no gathers
+    return KKT(cells, Band(tuple(map(int, order)), _half(couples, order)))
+
+
+def _half(couples: np.ndarray, order: np.ndarray) -> int:
     i, j = np.nonzero(couples[np.ix_(order, order)])
-    return KKT(cells, Band(tuple(map(int, order)), int(np.abs(i - j).max(initial=0))))
+    return int(np.abs(i - j).max(initial=0))
 
 
 def solve_banded(bands: Float[Array, "k width"], y: Vector) -> Vector:
