@@ -147,8 +147,8 @@ class Brownian(Flow):
         return new, solve
 
     def init_cache(self, state: State, t) -> tuple[Velocity, ...]:
-        """The force at the beginning of a Metropolised step, which is that at the end of the step before. Where the potential depends on time it is not:
-        a step is made with the clock at rest at t, both kicks and the acceptance, and then the clock moves on."""
+        """The force at the beginning of a Metropolised step, which is that at the end of the step before. Where the potential depends on time it
+        is not: a step is made with the clock at rest at t, both kicks and the acceptance, and then the clock moves on."""
         return (self.slope(state.q, jnp.asarray(t, self.system.dtype)),) if self.metropolised and not self.system.time_dependent else ()
 
     def step_with_cache(self, state: State, cache: tuple[Velocity, ...], h, dW, t) -> tuple[State, tuple[Velocity, ...], Solve]:
