@@ -59,7 +59,7 @@ test-ovito: .ovito/ready
 	.ovito/bin/pip install --quiet --constraint constraints.txt --editable '.[share,smoke,ovito]'
 	touch $@
 
-PAGES := docs/api.py docs/performance.py docs/site docs/notebooks/execute.py docs/pictures docs/live
+PAGES := docs/api.py docs/functions.py docs/performance.py docs/site docs/notebooks/execute.py docs/pictures docs/live
 
 check: .venv/test
 	$(BIN)/ruff check src tests benchmarks examples $(PAGES)

@@ -49,10 +49,10 @@ FUNCTIONS: dict[str, tuple[Callable, np.ndarray]] = {
 
 
 def has_code(function: Callable, argument: np.ndarray) -> bool:
-    from bismut.programs.decomposition import simplified
     from bismut.engines.native import engine  # noqa: F401  operations are registered
     from bismut.programs import trace
     from bismut.programs.codegen.walk import unknown
+    from bismut.programs.decomposition import simplified
 
     return not unknown(simplified(trace(function, argument).program))
 
