@@ -17,7 +17,8 @@ from jaxtyping import install_import_hook
 
 CACHE = Path(__file__).parents[1] / ".cache"
 os.environ.setdefault("BISMUT_PROGRAMS", str(CACHE / "programs"))  # machine code; processes that tests begin share it
-os.environ["XDG_CACHE_HOME"] = str(CACHE / os.environ.get("PYTEST_XDIST_WORKER", "alone"))  # two imports of arviz write one file, and one of them fails
+# Two imports of arviz at once write one file, and one of them fails.
+os.environ["XDG_CACHE_HOME"] = str(CACHE / os.environ.get("PYTEST_XDIST_WORKER", "alone"))
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_compilation_cache_dir", str(CACHE / "jax"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # two processes meet the same small operations
