@@ -1,7 +1,7 @@
 """The tables of docs/performance.md, from docs/data/benchmarks.json.
 
 python docs/performance.py                            # write them into the page
-python docs/performance.py output/benchmarks.json     # take over what `make bench` has measured, and write them
+python docs/performance.py output/benchmarks.json     # take over what `make bench` has measured, and write them (output/samplers.json likewise)
 python docs/performance.py --print                    # the page, to standard output
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 PAGE = Path(__file__).with_name("performance.md")
 DATA = Path(__file__).parent / "data" / "benchmarks.json"
 TABLE = re.compile(r"(<!-- table: ([\w ]+) -->\n).*?(<!-- end table -->)", re.DOTALL)
-OURSELVES = ("a box of 500", "one core", "long run")  # rows that compare bismut with itself
+OURSELVES = ("a box of 500", "one core", "4000 points", "10 links", "long run")  # rows that compare bismut with itself
 
 
 def taken_over(found: dict[str, Any]) -> dict[str, Any]:
@@ -35,7 +35,18 @@ def taken_over(found: dict[str, Any]) -> dict[str, Any]:
         for row in found["goals"]
     ]
     first = [{"work": row["work"], "seconds": _digits(row["seconds"])} for row in found.get("first", [])]
-    return {name: found[name] for name in ("date", "machine", "python")} | {"rows": rows, "first": first}
+    alone = [{"work": f"{row['work']}, million steps a second", "value": _digits(row["speed"])} for row in found.get("alone", [])]
+    memory = [{"work": f"{row['work']}, GB", "value": _digits(row["bytes"] / 1e9)} for row in found.get("memory", []) if not row["missing"]]
+    return {name: found[name] for name in ("date", "machine", "python")} | {"rows": rows, "first": first, "alone": alone + memory}
+
+
+def samplers_taken_over(found: dict[str, Any]) -> dict[str, Any]:
+    """What the page needs of output/samplers.json: effective draws a second."""
+    rows = [
+        {"work": row["work"], "peer": row["peer"]} | {name: row[name] and _digits(row[name]) for name in ("ours", "theirs", "ratio")}
+        for row in found["samplers"]
+    ]
+    return {name: found[name] for name in ("date", "machine", "python")} | {"rows": rows}
 
 
 def _digits(number: float) -> float:
@@ -44,7 +55,7 @@ def _digits(number: float) -> float:
 
 def page(text: str, data: dict[str, Any]) -> str:
     """The page with its tables."""
-    tables = {"others": _others, "observers": _observers, "ourselves": _ourselves, "first results": _first}
+    tables = {"others": _others, "observers": _observers, "ourselves": _ourselves, "first results": _first, "alone": _alone, "samplers": _samplers}
     named = [name for _, name, _ in TABLE.findall(text)]
     if sorted(named) != sorted(tables):
         raise SystemExit(f"docs/performance.md: expected one place for each table, {', '.join(tables)}; got {', '.join(named) or 'none'}.")
@@ -91,15 +102,32 @@ def _first(data: dict[str, Any]) -> str:
     return _table(["first result of", "seconds"], [[row["work"], _shown(row["seconds"])] for row in data["first"]])
 
 
+def _alone(data: dict[str, Any]) -> str:
+    return _table(["", ""], [[row["work"], _shown(row["value"])] for row in data.get("alone", ())])
+
+
+def _samplers(data: dict[str, Any]) -> str:
+    if "samplers" not in data:
+        return "not measured"
+    rows = data["samplers"]["rows"]
+    cells = [[row["work"], _whole(row["ours"]), row["peer"], _whole(row["theirs"]) or "not measured", _shown(row["ratio"])] for row in rows]
+    return _table(["density", "bismut", "peer", "its draws a second", "ratio"], cells) + "\n\n" + _measured(data["samplers"])
+
+
+def _whole(number: float | None) -> str:
+    return "" if number is None else f"{number:,.0f}".replace(",", " ")
+
+
 def _measured(data: dict[str, Any]) -> str:
     return f"Measured on {data['date']}, {data['machine']}, Python {data['python']}."
 
 
 def main() -> None:
     new = [Path(word) for word in sys.argv[1:] if not word.startswith("--")]
-    if new:
-        DATA.parent.mkdir(exist_ok=True)
-        DATA.write_text(json.dumps(taken_over(json.loads(new[0].read_text())), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for file in new:
+        found, known = json.loads(file.read_text()), json.loads(DATA.read_text(encoding="utf-8"))
+        now = {"samplers": samplers_taken_over(found)} if "samplers" in found else taken_over(found)
+        DATA.write_text(json.dumps(known | now, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     made = page(PAGE.read_text(encoding="utf-8"), json.loads(DATA.read_text(encoding="utf-8")))
     if "--print" in sys.argv:
         sys.stdout.write(made)

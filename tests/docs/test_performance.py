@@ -38,6 +38,17 @@ def test_what_make_bench_writes_can_be_taken_over():
     assert "| b |  | D |  | not measured: no D here |  |" in text
 
 
+def test_single_trajectories_memory_and_samplers_are_taken_over():
+    machine = {"date": "d", "machine": "m", "python": "p"}
+    alone = {"alone": [{"work": "one top", "speed": 4.2}], "memory": [{"work": "10⁶ points", "bytes": 1.5e9, "missing": None}]}
+    sampled = {"samplers": [{"work": "torus", "peer": "mici", "ours": 12345.6, "theirs": None, "ratio": None}]}
+    taken = performance.taken_over(machine | {"goals": []} | alone) | {"samplers": performance.samplers_taken_over(machine | sampled)}
+    text = performance.page(PAGE, taken)
+    assert "| one top, million steps a second | 4.2 |" in text
+    assert "| 10⁶ points, GB | 1.5 |" in text
+    assert "| torus | 12 300 | mici | not measured |  |" in text
+
+
 def test_a_page_without_a_place_for_a_table_is_refused():
     with pytest.raises(SystemExit, match="one place for each table"):
         performance.page(PAGE.replace("<!-- table: observers -->", ""), DATA)
