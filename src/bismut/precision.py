@@ -4,15 +4,11 @@ JAX computes in float32 unless told otherwise at start-up. An integrator that is
 every system names its precision and refuses to begin in another one.
 """
 
-from typing import Literal
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import DomainError, PrecisionError
-
-Precision = Literal["float64", "float32"]
 
 
 def real_type(precision: str) -> np.dtype:

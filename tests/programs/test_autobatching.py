@@ -212,3 +212,18 @@ def test_a_step_that_stays_long_is_refused_before_it_is_written(monkeypatch, cap
     assert result.provenance.mode == "xla"
     for text in (result.provenance.note, caplog.text):
         assert "take minutes to compile, with XLA too; sums over pairs or items are short where they are written with arrays" in text
+
+
+@pytest.mark.parametrize("part", ["_Graph", "_BatchPlan"])
+def test_what_rolling_up_does_not_foresee_leaves_the_function_as_it_is(part, monkeypatch, caplog):
+    """A new release of JAX, say: the function is right as it is, only long."""
+
+    def unforeseen(*arguments):
+        raise KeyError("num_consts")
+
+    monkeypatch.setattr(autobatching, part, unforeseen)
+    monkeypatch.setattr(autobatching, "_READ", autobatching.LRUCache(4))
+    with caplog.at_level(logging.WARNING, "bismut"):
+        gradient = jax.grad(lambda x: rolled_up(plainly, x))(START)
+    assert np.allclose(gradient, jax.grad(plainly)(START), rtol=1e-12)
+    assert ["num_consts" in record.message for record in caplog.records].count(True) == 1

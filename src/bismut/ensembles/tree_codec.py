@@ -25,7 +25,6 @@ _NUMBERS = {"int": int, "float": float.fromhex, "bool": bool}
 _PLAIN = {"list": list, "tuple": tuple}
 _FORMER = {"Ends": "PassageCounts"}  # names under which classes of today stand in older files
 
-Arrays = dict[str, Any]
 Form = Any
 
 

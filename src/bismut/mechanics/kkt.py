@@ -108,13 +108,10 @@ def _half(couples: np.ndarray, order: np.ndarray) -> int:
     return int(np.abs(i - j).max(initial=0))
 
 
-def solve_banded(bands: Float[Array, "k width"], y: Vector) -> Vector:
-    """Elimination without pivoting: S = C A⁻¹ N is nearly symmetric and positive. bands[i, half + d] holds S[i, i + d]."""
-    return solve_eliminated(*eliminated(bands), y)
-
-
 def eliminated(bands: Float[Array, "k width"]) -> tuple[Float[Array, "k half"], Float[Array, "k half+1"]]:
-    """What all right-hand sides share: by how much of the `half` rows above each row is reduced, and what is left of it from its diagonal on."""
+    """Elimination without pivoting: S = C A⁻¹ N is nearly symmetric and positive. bands[i, half + d] holds S[i, i + d].
+
+    What all right-hand sides share: by how much of the `half` rows above each row is reduced, and what is left of it from its diagonal on."""
     half = bands.shape[1] // 2
 
     def eliminate(above, entries):

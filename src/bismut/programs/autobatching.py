@@ -15,6 +15,7 @@ first: that is the only thing that changes, by round-off.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -27,6 +28,8 @@ from jax.core import Tracer
 from jax.extend import core
 
 from bismut.compile_cache import LRUCache
+
+log = logging.getLogger(__name__)
 
 LONG = 300  # equations up to which a function is left as it is: written out, they are in registers
 GAIN = 4  # how many times fewer there must be afterwards
@@ -61,17 +64,20 @@ def _read(function: Callable, arguments: tuple, named: dict) -> Callable | None:
     jaxpr = closed.jaxpr
     if len(jaxpr.eqns) < LONG or jaxpr.effects or any(isinstance(value, Tracer) for value in closed.consts):
         return None
-    plan = _BatchPlan(_Graph(closed))
-    if GAIN * len(plan.steps) > len(jaxpr.eqns):
-        return None
-    structure = jax.tree.structure(out)
     try:
+        plan = _BatchPlan(_Graph(closed))
+        if GAIN * len(plan.steps) > len(jaxpr.eqns):
+            return None
         kinds = jax.eval_shape(plan, jax.tree.leaves((arguments, named)))
     except NotImplementedError:  # an operation that has no rule for batches
         return None
-    assert [(x.shape, x.dtype) for x in kinds] == [(v.aval.shape, v.aval.dtype) for v in jaxpr.outvars], (
-        "a rolled function gives other kinds of arrays"
-    )
+    except Exception as problem:  # long as it is, it is right
+        log.warning("a function of %d operations stays as long as it is: %s: %s", len(jaxpr.eqns), type(problem).__name__, problem)
+        return None
+    if [(x.shape, x.dtype) for x in kinds] != [(v.aval.shape, v.aval.dtype) for v in jaxpr.outvars]:
+        log.warning("a function of %d operations stays as long as it is: rolled up, it gives other kinds of arrays", len(jaxpr.eqns))
+        return None
+    structure = jax.tree.structure(out)
     return lambda *leaves: structure.unflatten(plan(leaves))
 
 

@@ -23,7 +23,6 @@ from bismut.programs.program import CALL, LOOPS, Literal, Program, Refused
 from bismut.programs.structure import equations
 from bismut.tracing import traced
 
-Given = list[np.ndarray]
 Method = TypeVar("Method", bound=Callable)
 
 

@@ -45,11 +45,6 @@ def trace(function: Callable, *arguments: Any) -> TracedFunction:
     return TracedFunction(pruned(_Reader().program(closed)), structure, leaves)
 
 
-def read(closed: Any) -> Program:
-    """The program of a jaxpr."""
-    return _Reader().program(closed)
-
-
 def closed_over(program: Program) -> bool:
     """Whether a program has a constant that JAX traces."""
     return any(isinstance(value, Tracer) for value in program.consts)

@@ -56,11 +56,9 @@ class Log:
 
     rounds: list[dict[str, Any]] = field(default_factory=list)
     spent: int = 0
-    leaps: int = 0
 
     def add(self, purpose: str, tuning: Tuning, leg: chains.Leg) -> None:
         self.spent += leg.trajectories
-        self.leaps += leg.trajectories * tuning.leapfrogs
         self.rounds.append({"for": purpose, "tuning": str(tuning), "acceptance": leg.acceptance, "diverged": leg.diverged, "unsolved": leg.unsolved})
 
 

@@ -135,22 +135,22 @@ def write(task: Task, width: int, arithmetic: str, longest: int | None = None, p
         raise
     except Exception as problem:  # whatever it is, XLA can be asked instead: where the user's own function fails, it fails there too
         return Refusal(f"its program could not be read ({type(problem).__name__}: {problem})")
-    length = operation_count(programs.step.program)
-    if longest is not None and length > longest:
-        return Refusal(f"its step has {length} operations, more than {longest}", preferred=True)
-    several = sum(1 for _ in equations(programs.step.program))
-    if several > LONG_PROGRAM and not patient:
-        return Refusal(f"its step is a list of {several} operations, which take minutes to compile, with XLA too; {REMEDY}")
-    closed = [programs.begin, programs.step, programs.draw, *(part for pair in programs.watches for part in pair)]
-    missing = sorted(set().union(*(unknown(part.program) for part in closed)))
-    if missing:
-        return Refusal(f"there is no machine code for {', '.join(missing)}")
-    if any(closed_over(part.program) for part in closed):
-        return Refusal("a function closes over a number that JAX traces")
-    across = crowded(programs.step.program)
-    width = OVER_BODIES[np.dtype(task.dtype).name] if across else width
-    common = width, arithmetic == "fused", np.dtype(task.dtype), across, threads
     try:
+        length = operation_count(programs.step.program)
+        if longest is not None and length > longest:
+            return Refusal(f"its step has {length} operations, more than {longest}", preferred=True)
+        several = sum(1 for _ in equations(programs.step.program))
+        if several > LONG_PROGRAM and not patient:
+            return Refusal(f"its step is a list of {several} operations, which take minutes to compile, with XLA too; {REMEDY}")
+        closed = [programs.begin, programs.step, programs.draw, *(part for pair in programs.watches for part in pair)]
+        missing = sorted(set().union(*(unknown(part.program) for part in closed)))
+        if missing:
+            return Refusal(f"there is no machine code for {', '.join(missing)}")
+        if any(closed_over(part.program) for part in closed):
+            return Refusal("a function closes over a number that JAX traces")
+        across = crowded(programs.step.program)
+        width = OVER_BODIES[np.dtype(task.dtype).name] if across else width
+        common = width, arithmetic == "fused", np.dtype(task.dtype), across, threads
         try:
             module, frames = _functions(task, programs, *common, short=not across and short_enough(programs))
         except TooLong:

@@ -11,7 +11,7 @@ from bismut.programs.codegen.code import Value
 from bismut.programs.codegen.frame import Frame, Scope
 from bismut.programs.codegen.indices import LONG, Scattered
 
-WORD, BIT = ir.IntType(32), ir.IntType(1)
+WORD = ir.IntType(32)
 
 
 class Integers:
