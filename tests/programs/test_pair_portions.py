@@ -13,6 +13,7 @@ from bismut.body_loops import Bonds, Pair, pairs
 from bismut.programs.evaluation import evaluate
 from bismut.programs.layout import Reach
 from bismut.programs.operations import pair_portions
+from tests.memory import PEAK_KILOBYTES
 
 COUNT, SIDE = 500, 11.0
 PLACES = np.random.default_rng(2).uniform(-2.0 * SIDE, 3.0 * SIDE, (COUNT, 3))  # far from the box, too
@@ -97,18 +98,17 @@ def test_near_pairs_are_those_within_the_reach(monkeypatch):
 
 
 LARGE = """
-import resource
 import jax; jax.config.update("jax_enable_x64", True)
 import bismut as bm, numpy as np
 for n in (16, 32):
     x = 1.06 * np.stack(np.unravel_index(np.arange(n**3), (n,) * 3), -1)
     box = bm.mechanical(bm.Euclidean(3) ** n**3, potential=bm.lennard_jones(cutoff=(2.0, 2.5)), box=bm.Box((1.06 * n,) * 3))
     print(repr(float(box.energy(bm.State(x, np.ones_like(x))))))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
+print(PEAK)
+""".replace("PEAK", PEAK_KILOBYTES)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in other units elsewhere")
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_energy_of_a_large_box_takes_little_memory():
     """Of 32 768 points, whose pairs would be 4 GB for each number; a lattice of eight times the points has eight times the energy."""
     small, large, kilobytes = map(float, subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True).stdout.split())
