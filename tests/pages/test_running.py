@@ -168,6 +168,57 @@ def test_sliders_act_and_the_script_makes_the_same_bits(browser, tmp_path):
     quiet(browser)
 
 
+def test_what_is_asked_for_without_waiting_is_in_the_script(browser, tmp_path):
+    """Values are those that a step was made with, however many changes were asked for meanwhile; a change before a restart is none of the new run."""
+    opened(browser, top(), tmp_path)
+    place = [control["name"] for control in top().program["controls"]].index("weight")
+    together = lambda *orders: browser.run(f"Promise.all([{', '.join(f'bismut.{order}' for order in orders)}]).then(() => null)")
+    change = lambda value: f"change({place}, {value})"
+    together(change(6.5), "run(20)", change(2.25), "run(30)")
+    result = ran(browser, tmp_path)["result"]
+    assert result.steps_done == 50
+    same(browser, result)
+    together("run(10)", change(4.0), "restart()", "run(15)", change(3.0), "run(5)")
+    result = ran(browser, tmp_path)["result"]
+    assert result.steps_done == 20
+    same(browser, result)
+    assert np.allclose(browser.run("bismut.plots[0].history.map((one) => one.t)"), [0.0, 15 * top().shown["step"], 20 * top().shown["step"]])
+    quiet(browser)
+
+
+def test_a_seed_may_begin_with_zeros(browser, tmp_path):
+    opened(browser, top(), tmp_path)
+    fields(browser, seed="007", trajectories=3)
+    browser.run("bismut.run(5).then(() => null)")
+    assert "seed=7," in browser.run("bismut.script()")
+    same(browser, ran(browser, tmp_path)["result"])
+    quiet(browser)
+
+
+ODD = """import jax; jax.config.update("jax_enable_x64", True)
+import bismut as bm, jax.numpy as jnp
+potential = lambda q, parameters: 0.5 * parameters["constructor"] * q @ q + parameters["__proto__"] * q[0]
+mass = lambda q, parameters: parameters["toString"] * jnp.eye(2)
+system = bm.mechanical(bm.Euclidean(2), mass=mass, potential=potential, parameters={"constructor": 1.0, "__proto__": 0.5, "toString": 2.0})
+scheme = bm.Langevin(system, temperature=0.5, friction=0.3)
+start = scheme.start(jnp.array([1.0, 0.0]), temperature=0.5)"""
+
+
+def test_names_that_javascript_knows_and_changes_before_the_first_step(browser, tmp_path):
+    """Parameters may be called like members of every object; momenta are drawn with the parameters with which the first step is made."""
+    made: dict[str, Any] = {}
+    exec(ODD, made)
+    opened(browser, bm.page(made["scheme"], made["start"], step=0.05, trajectories=6, seed=3, setup=ODD), tmp_path)
+    names = browser.run('[...document.querySelectorAll("#sliders label")].map((one) => one.textContent)')
+    assert {"constructor", "__proto__", "toString"} <= set(names)
+    for value in (3.0, 1.5):
+        for name in ("constructor", "__proto__", "toString"):
+            browser.run(f"bismut.change({names.index(name)}, {value})")
+        browser.run("bismut.run(20).then(() => null)")
+        same(browser, ran(browser, tmp_path)["result"])
+    quiet(browser)
+
+
 def test_schemes_side_by_side_are_those_of_python_on_one_path(browser, tmp_path):
     """Symplectic and Euler–Maruyama under one noise and random momenta: bits of each, before and after a slider; the script makes them again."""
     model = entry("ballistic-pendulum")

@@ -148,9 +148,14 @@ class Simulation {
     this.failed = module.column({ shape: [], dtype: "int64" });
     module.fill(this.numbers, BigUint64Array.from({ length: trajectories }, (_, i) => BigInt(i)), trajectories);
     module.view(this.failed).fill(-1n);
-    const states = this.starter ? this.drawn() : this.start;
-    this.state.forEach((column, i) => module.fill(column, states[i], trajectories));
+    this.enter();
     this.begin();
+  }
+
+  /* The states at which a run starts. */
+  enter() {
+    const states = this.starter ? this.drawn() : this.start;
+    this.state.forEach((column, i) => this.module.fill(column, states[i], this.trajectories));
   }
 
   /* Random momenta, by a module of its own. */
@@ -182,10 +187,12 @@ class Simulation {
     while (!this.module.call("begin", [this.k, ...columns]));
   }
 
-  /* Another value from here on. What a step keeps for the next one depends on it, so the states begin anew. */
+  /* Another value from here on. What a step keeps for the next one depends on it, so the states begin anew; and before the first step so does what is
+     drawn at random, as it would be in Python. */
   change(which, value) {
     this.write(which, value);
-    this.module.manifest.where.forEach((leaf, i) => this.module.view(this.state[i]).set(this.module.view(this.carry[leaf])));
+    if (this.k) this.module.manifest.where.forEach((leaf, i) => this.module.view(this.state[i]).set(this.module.view(this.carry[leaf])));
+    else this.enter();
     this.begin();
   }
 
