@@ -406,6 +406,30 @@ def test_a_trajectory_that_fails_is_said_with_its_step(browser, tmp_path):
     quiet(browser)
 
 
+def test_memory_that_is_not_there_is_said_and_fewer_trajectories_run(browser, tmp_path):
+    """What comes of a run that could not be laid out is nothing, also in the script; the next one is as it should be."""
+    text, grows = top().html, "this.memory.grow("
+    assert text.count(grows) == 1
+    limited = text.replace(grows, "(this.top > 1e6 ? new WebAssembly.Memory({ initial: 1, maximum: 1 }) : this.memory).grow(")
+    (tmp_path / "page.html").write_text(limited, encoding="utf-8")
+    reopened(browser, tmp_path / "page.html")
+    browser.run("bismut.run(5).then(() => null)")
+    fields(browser, trajectories=9000)
+    box = lambda: browser.run('[document.getElementById("trouble").style.display, document.getElementById("trouble").textContent]')
+    shown, said = box()
+    assert shown == "grid"
+    assert said.startswith("This browser has no memory for that many trajectories")
+    assert "needs a browser" not in said
+    browser.run("Promise.all([bismut.run(5), bismut.change(0, 1.5)]).then(() => null)")
+    assert browser.run("bismut.state().k") == 0
+    assert "No step was made yet" in browser.run("bismut.script()")
+    fields(browser, trajectories=3)
+    assert box()[0] == "none"
+    browser.run("bismut.run(10).then(() => null)")
+    same(browser, ran(browser, tmp_path)["result"])
+    assert all("memory" in error.lower() for error in browser.errors)
+
+
 def test_names_stay_text_and_nothing_is_asked_of_the_network(browser, tmp_path):
     evil = "<img src=https://example.org/x onerror=alert(1)></script><b>"
     system = bm.mechanical(bm.Euclidean(1), potential=lambda q, parameters: parameters[evil] * jnp.sum(q**2), parameters={evil: 1.0})
@@ -440,6 +464,33 @@ def test_everything_has_a_name_and_keys_work(browser, tmp_path):
     value = browser.run("bismut.state().values[0]")
     browser.run(f"{{ {arrow} }}")
     assert browser.run("bismut.state().values[0]") > value
+    live = browser.run('[...document.querySelectorAll("output")].filter((one) => one.getAttribute("aria-live") != "off").length')
+    assert live == 0, "what is rewritten all the time would be read out all the time"
+    quiet(browser)
+
+
+@pytest.mark.parametrize("kind", ["running", "recorded"])
+def test_the_view_is_turned_and_zoomed_by_keys(kind, browser, tmp_path):
+    """Where the canvas has the focus, to which a tab key leads; the page itself, whose arrow makes a step, does not see them."""
+    model = entry("heavy-top")
+    made = top() if kind == "running" else bm.view(model.trial(steps=5).trajectory, system=model)
+    reopened(browser, made.save(tmp_path / "page.html"))
+    assert made._repr_html_().startswith('<iframe title="')
+    assert browser.run('document.querySelector("#stage canvas").tabIndex') == 0
+    label = browser.run('document.querySelector("#stage canvas").getAttribute("aria-label")')
+    assert "arrow keys" in label
+    assert "plus and minus" in label
+    browser.run('document.querySelector("#stage canvas").focus()')
+    now = lambda: np.asarray(Image.open(browser.picture(tmp_path / "seen.png")).convert("RGB"), float)[:-60]
+    pictures = [now()]
+    for key, code in (("ArrowRight", 39), ("ArrowDown", 40), ("+", 187)):
+        for _ in range(3):
+            for what in ("keyDown", "keyUp"):
+                browser.ask("Input.dispatchKeyEvent", type=what, key=key, windowsVirtualKeyCode=code)
+        browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        pictures.append(now())
+        assert (np.abs(pictures[-1] - pictures[-2]).max(-1) > 40).mean() > 0.001, f"{key} did nothing"
+    assert browser.run("bismut.state ? bismut.state().k : bismut.frame()") == 0
     quiet(browser)
 
 

@@ -8,10 +8,10 @@ class Engine {
     this.worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
     this.waiting = new Map();
     this.number = 0;
-    this.worker.onmessage = ({ data: { number, value, problem } }) => {
+    this.worker.onmessage = ({ data: { number, value, problem, memory } }) => {
       const { done, failed } = this.waiting.get(number);
       this.waiting.delete(number);
-      problem ? failed(new Error(problem)) : done(value);
+      problem ? failed(Object.assign(new Error(problem), { memory })) : done(value);
     };
     this.worker.onerror = (event) => { for (const { failed } of this.waiting.values()) failed(new Error(event.message)); };
   }
@@ -50,7 +50,11 @@ async function main() {
   const lost = ({ failures: { count, step, trajectory } }, p) =>
     count ? `${names.length ? `${names[p]}: ` : ""}${count} of ${run.trajectories} trajectories failed; the first, number ${trajectory}, at step ${step}. A smaller step size may help.` : "";
   const show = (seen) => {
-    if (!seen.k) { plots.forEach((plot) => plot.clear()); stage?.forget(); }  // the first time of a run, and nothing of one before it
+    if (!seen.k) {  // the first time of a run, and nothing of one before it
+      plots.forEach((plot) => plot.clear());
+      stage?.forget();
+      element("trouble").style.display = "none";
+    }
     latest = seen;
     run.k = seen.k;
     element("time").textContent = `t = ${short(seen.t, 5)} · step ${seen.k.toLocaleString("en")}`;
@@ -65,20 +69,22 @@ async function main() {
   };
   /* One request after the other. */
   let queue = Promise.resolve();
-  const ask = (command, argument) => (queue = queue.then(() => engine.ask(command, argument)).then((seen) => { show(seen); return seen; }).catch(trouble));
+  const ask = (command, argument) => (queue = queue.then(() => engine.ask(command, argument)).then((seen) => { show(seen); return seen; }).catch((problem) => { play(false); trouble(problem); }));
   /* Parts are written down when the worker has answered, in the order of its answers, with the values that were sent to it. */
   const restart = () => {
     owed = 0;
     const begun = settings();
-    return ask("restart", begun).then(() => {
-      run.parts = [{ from: 0, values: begun.values }];
+    return ask("restart", begun).then((seen) => {
+      if (!seen) run.k = 0;
+      run.parts = seen ? [{ from: 0, values: begun.values }] : [];
       plots.forEach((plot) => plot.draw());
     });
   };
   const change = (which, value) => {
     values[which] = value + 0;  // Python would not be told of a zero with a sign
     const now = [...values];
-    return ask("change", { which, value: now[which], drawn }).then(() => {
+    return ask("change", { which, value: now[which], drawn }).then((seen) => {
+      if (!seen) return;
       const part = run.parts[run.parts.length - 1];
       if (part.from === run.k) part.values = now;
       else { run.parts.push({ from: run.k, values: now }); plots.forEach((plot) => plot.mark(latest.t)); }
@@ -204,7 +210,7 @@ async function main() {
 
 function trouble(problem) {
   element("trouble").style.display = "grid";
-  element("trouble").textContent = `This page needs a browser with WebAssembly SIMD, WebGL 2 and DecompressionStream (Chrome 91, Firefox 113, Safari 16.4 or newer). ${problem}`;
+  element("trouble").textContent = problem.memory ? `This browser has no memory for that many trajectories (${problem.message}). Choose fewer, or restart.` : `This page needs a browser with WebAssembly SIMD, WebGL 2 and DecompressionStream (Chrome 91, Firefox 113, Safari 16.4 or newer). ${problem}`;
   console.error(problem);
 }
 

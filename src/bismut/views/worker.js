@@ -243,7 +243,7 @@ class Simulation {
   }
 }
 
-let several = [], end = Infinity, cost = 1e-3;  // one simulation for each scheme, on one path; the step at which that ends; ms of a step of all, as measured
+let lost = null, several = [], end = Infinity, cost = 1e-3;  // why there is no run; one simulation for each scheme, on one path; the step at which that ends; ms of a step of all, as measured
 
 const seen = (drawn) => several.map((one) => ({ failures: one.failures(), observed: one.observed(), seen: one.seen(Math.min(drawn, one.trajectories)) }));
 const answer = (drawn) => ({ k: several[0].k, t: several[0].t, cost, runs: seen(drawn) });
@@ -274,5 +274,12 @@ const COMMANDS = {
   states: ({ which = 0 }) => ({ states: several[which].states(), shapes: several[which].state.map((column) => column.shape), k: several[which].k }),
 };
 self.onmessage = async ({ data: { number, command, argument } }) => {
-  try { self.postMessage({ number, value: await COMMANDS[command](argument) }); } catch (problem) { self.postMessage({ number, problem: String(problem.message || problem) }); }
+  try {
+    if (lost && command !== "restart") throw lost;
+    lost = null;
+    self.postMessage({ number, value: await COMMANDS[command](argument) });
+  } catch (problem) {
+    if (problem instanceof RangeError) lost = problem;  // no memory: what was laid out of it is no run, until another one begins
+    self.postMessage({ number, problem: String(problem.message || problem), memory: problem instanceof RangeError });
+  }
 };
