@@ -124,7 +124,8 @@ def test_bits_do_not_depend_on_what_numpy_chooses(host):
 CHOSEN = {"einsum", "dot", "matmul", "inner", "vdot", "tensordot", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh"}
 CHOSEN |= {"arctan2", "arccos", "arcsin", "power", "cbrt", "hypot", "fft", "cov", "corrcoef", "interp", "polyfit", "logaddexp"}
 METHODS = {"dot", "vdot", "matmul"}  # of arrays
-TRACED = {"look", "value", "of_point", "_directions"}  # functions of a state, which the engine makes into code of its own: products there are bismut's
+# Functions of a state, which the engine makes into code of its own: products there are bismut's.
+TRACED = {"look", "value", "of_point", "_directions"}
 
 
 def chosen_by_processors(text: str) -> set[str]:
