@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figures test test-newest test-ovito test-install test-machines test-pages page-test docs check measure bench clean
+.PHONY: demo figures test test-newest test-ovito test-install test-machines test-pages page-test docs check measure bench frames clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
@@ -70,12 +70,18 @@ check: .venv/test
 measure: .venv/test
 	$(BIN)/pytest -m slow
 
+# Frames a second of pages that run; it needs the browser of the tests, and a machine that does nothing else.
+frames: .venv/test
+	@command -v chromium chromium-browser google-chrome >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+	$(BIN)/python -m benchmarks.frames
+
 # Its own environment, with the programs one would use instead; a peer that does not install is named in the table and left out.
 bench: .bench/ready
 	.bench/bin/python -m benchmarks.page
 	.bench/bin/python -m benchmarks
 	.bench/bin/python -m benchmarks.sizes
 	.bench/bin/python -m benchmarks.samplers
+	$(MAKE) frames
 
 .bench/ready: pyproject.toml constraints.txt benchmarks/requirements.txt
 	$(PYTHON) -m venv .bench

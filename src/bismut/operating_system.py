@@ -103,6 +103,22 @@ def same_file(handle: int, file: Path) -> bool:
         return False
 
 
+def close_and_remove(handle: int, file: Path) -> None:
+    """Close a file and remove it, if the path still names it.
+
+    It is removed while it is open, so that nobody takes a lock of a file that is about to go. Windows refuses to remove what is open anywhere: there
+    it is closed first, and stays if somebody else opened it in between.
+    """
+    try:
+        ours = same_file(handle, file)
+        if ours and not WINDOWS:
+            file.unlink()
+    finally:
+        os.close(handle)
+    if ours and WINDOWS:
+        file.unlink()
+
+
 def process_runs(number: int) -> bool:
     """Whether a process with that number exists on this host."""
     if WINDOWS:

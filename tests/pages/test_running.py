@@ -130,12 +130,12 @@ def test_a_thousand_steps_are_those_of_python(name, browser, tmp_path):
 DEAR = {"dipoles-in-a-box", "points-in-a-box", "ewald-sum", "fractional-noise"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) if name in DEAR else name for name in catalogue.names()])
+@pytest.mark.parametrize("name", catalogue.names())
 def test_a_thousand_steps_of_every_system_of_the_catalogue_are_those_of_python(name, browser, tmp_path):
-    """What is published is shorter; a sweep is left out, and a path that ends has a thousand steps."""
+    """What is published is shorter; a sweep is left out, a path that ends has a thousand steps, and what is dear has one trajectory."""
     scheme, start, settings = catalogue.build(name)
     path = bm.FractionalBrownian(3, hurst=0.7, steps=1000) if name == "fractional-noise" else settings.get("path")
-    run = {"step": settings["step"], "trajectories": min(4, settings["trajectories"])}
+    run = {"step": settings["step"], "trajectories": 1 if name in DEAR else min(4, settings["trajectories"])}
     noise = {"seed": settings["seed"]} if path is None else {"noise": path}
     opened(browser, bm.page(scheme, start, **run, observe={}, **noise), tmp_path)
     for part in (1, 299, 700):
@@ -165,6 +165,57 @@ def test_sliders_act_and_the_script_makes_the_same_bits(browser, tmp_path):
     result = ran(browser, tmp_path)["result"]
     assert result.steps_done == 100
     same(browser, result)
+    quiet(browser)
+
+
+def test_what_is_asked_for_without_waiting_is_in_the_script(browser, tmp_path):
+    """Values are those that a step was made with, however many changes were asked for meanwhile; a change before a restart is none of the new run."""
+    opened(browser, top(), tmp_path)
+    place = [control["name"] for control in top().program["controls"]].index("weight")
+    together = lambda *orders: browser.run(f"Promise.all([{', '.join(f'bismut.{order}' for order in orders)}]).then(() => null)")
+    change = lambda value: f"change({place}, {value})"
+    together(change(6.5), "run(20)", change(2.25), "run(30)")
+    result = ran(browser, tmp_path)["result"]
+    assert result.steps_done == 50
+    same(browser, result)
+    together("run(10)", change(4.0), "restart()", "run(15)", change(3.0), "run(5)")
+    result = ran(browser, tmp_path)["result"]
+    assert result.steps_done == 20
+    same(browser, result)
+    assert np.allclose(browser.run("bismut.plots[0].history.map((one) => one.t)"), [0.0, 15 * top().shown["step"], 20 * top().shown["step"]])
+    quiet(browser)
+
+
+def test_a_seed_may_begin_with_zeros(browser, tmp_path):
+    opened(browser, top(), tmp_path)
+    fields(browser, seed="007", trajectories=3)
+    browser.run("bismut.run(5).then(() => null)")
+    assert "seed=7," in browser.run("bismut.script()")
+    same(browser, ran(browser, tmp_path)["result"])
+    quiet(browser)
+
+
+ODD = """import jax; jax.config.update("jax_enable_x64", True)
+import bismut as bm, jax.numpy as jnp
+potential = lambda q, parameters: 0.5 * parameters["constructor"] * q @ q + parameters["__proto__"] * q[0]
+mass = lambda q, parameters: parameters["toString"] * jnp.eye(2)
+system = bm.mechanical(bm.Euclidean(2), mass=mass, potential=potential, parameters={"constructor": 1.0, "__proto__": 0.5, "toString": 2.0})
+scheme = bm.Langevin(system, temperature=0.5, friction=0.3)
+start = scheme.start(jnp.array([1.0, 0.0]), temperature=0.5)"""
+
+
+def test_names_that_javascript_knows_and_changes_before_the_first_step(browser, tmp_path):
+    """Parameters may be called like members of every object; momenta are drawn with the parameters with which the first step is made."""
+    made: dict[str, Any] = {}
+    exec(ODD, made)
+    opened(browser, bm.page(made["scheme"], made["start"], step=0.05, trajectories=6, seed=3, setup=ODD), tmp_path)
+    names = browser.run('[...document.querySelectorAll("#sliders label")].map((one) => one.textContent)')
+    assert {"constructor", "__proto__", "toString"} <= set(names)
+    for value in (3.0, 1.5):
+        for name in ("constructor", "__proto__", "toString"):
+            browser.run(f"bismut.change({names.index(name)}, {value})")
+        browser.run("bismut.run(20).then(() => null)")
+        same(browser, ran(browser, tmp_path)["result"])
     quiet(browser)
 
 
@@ -355,6 +406,30 @@ def test_a_trajectory_that_fails_is_said_with_its_step(browser, tmp_path):
     quiet(browser)
 
 
+def test_memory_that_is_not_there_is_said_and_fewer_trajectories_run(browser, tmp_path):
+    """What comes of a run that could not be laid out is nothing, also in the script; the next one is as it should be."""
+    text, grows = top().html, "this.memory.grow("
+    assert text.count(grows) == 1
+    limited = text.replace(grows, "(this.top > 1e6 ? new WebAssembly.Memory({ initial: 1, maximum: 1 }) : this.memory).grow(")
+    (tmp_path / "page.html").write_text(limited, encoding="utf-8")
+    reopened(browser, tmp_path / "page.html")
+    browser.run("bismut.run(5).then(() => null)")
+    fields(browser, trajectories=9000)
+    box = lambda: browser.run('[document.getElementById("trouble").style.display, document.getElementById("trouble").textContent]')
+    shown, said = box()
+    assert shown == "grid"
+    assert said.startswith("This browser has no memory for that many trajectories")
+    assert "needs a browser" not in said
+    browser.run("Promise.all([bismut.run(5), bismut.change(0, 1.5)]).then(() => null)")
+    assert browser.run("bismut.state().k") == 0
+    assert "No step was made yet" in browser.run("bismut.script()")
+    fields(browser, trajectories=3)
+    assert box()[0] == "none"
+    browser.run("bismut.run(10).then(() => null)")
+    same(browser, ran(browser, tmp_path)["result"])
+    assert all("memory" in error.lower() for error in browser.errors)
+
+
 def test_names_stay_text_and_nothing_is_asked_of_the_network(browser, tmp_path):
     evil = "<img src=https://example.org/x onerror=alert(1)></script><b>"
     system = bm.mechanical(bm.Euclidean(1), potential=lambda q, parameters: parameters[evil] * jnp.sum(q**2), parameters={evil: 1.0})
@@ -389,6 +464,33 @@ def test_everything_has_a_name_and_keys_work(browser, tmp_path):
     value = browser.run("bismut.state().values[0]")
     browser.run(f"{{ {arrow} }}")
     assert browser.run("bismut.state().values[0]") > value
+    live = browser.run('[...document.querySelectorAll("output")].filter((one) => one.getAttribute("aria-live") != "off").length')
+    assert live == 0, "what is rewritten all the time would be read out all the time"
+    quiet(browser)
+
+
+@pytest.mark.parametrize("kind", ["running", "recorded"])
+def test_the_view_is_turned_and_zoomed_by_keys(kind, browser, tmp_path):
+    """Where the canvas has the focus, to which a tab key leads; the page itself, whose arrow makes a step, does not see them."""
+    model = entry("heavy-top")
+    made = top() if kind == "running" else bm.view(model.trial(steps=5).trajectory, system=model)
+    reopened(browser, made.save(tmp_path / "page.html"))
+    assert made._repr_html_().startswith('<iframe title="')
+    assert browser.run('document.querySelector("#stage canvas").tabIndex') == 0
+    label = browser.run('document.querySelector("#stage canvas").getAttribute("aria-label")')
+    assert "arrow keys" in label
+    assert "plus and minus" in label
+    browser.run('document.querySelector("#stage canvas").focus()')
+    now = lambda: np.asarray(Image.open(browser.picture(tmp_path / "seen.png")).convert("RGB"), float)[:-60]
+    pictures = [now()]
+    for key, code in (("ArrowRight", 39), ("ArrowDown", 40), ("+", 187)):
+        for _ in range(3):
+            for what in ("keyDown", "keyUp"):
+                browser.ask("Input.dispatchKeyEvent", type=what, key=key, windowsVirtualKeyCode=code)
+        browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        pictures.append(now())
+        assert (np.abs(pictures[-1] - pictures[-2]).max(-1) > 40).mean() > 0.001, f"{key} did nothing"
+    assert browser.run("bismut.state ? bismut.state().k : bismut.frame()") == 0
     quiet(browser)
 
 

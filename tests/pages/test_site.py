@@ -10,7 +10,8 @@ from PIL import Image
 
 from tests.pages.browser import Browser
 
-SITE = Path(__file__).parents[2] / "build" / "site"
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "build" / "site"
 pytestmark = pytest.mark.browser
 
 WAITING = """new Promise((done, failed) => {{
@@ -95,6 +96,37 @@ def test_a_view_of_the_gallery_moves(browser, tmp_path):
     later = np.asarray(Image.open(browser.picture(tmp_path / "later.png")).convert("RGB"), float)
     assert (np.abs(first - later).max(-1) > 40).mean() > 0.001, f"nothing has moved in {view}"
     quiet(browser)
+
+
+LIVE = [f"live-{file.stem}" for file in sorted((ROOT / "docs" / "live").glob("*.py"))]
+
+
+@pytest.mark.parametrize("name", ["heavy-top-run", *LIVE])
+def test_a_live_page_runs(name, browser):
+    """As it lies on the site, where the program that draws is a file beside it: it makes steps, asked for and played, and complains of nothing."""
+    browser.errors.clear()
+    browser.requests.clear()
+    browser.open(SITE / "view" / f"{name}.html")
+    assert browser.run("document.querySelector('script[src=\"library.js\"]') != null && document.querySelector('#stage canvas') != null")
+    assert any(url.endswith("/view/library.js") for url in browser.requests)
+    browser.run("bismut.run(20).then(() => null)")
+    assert browser.run("bismut.state().k") == 20
+    assert browser.run("bismut.state().failures.count") == 0
+    browser.run("bismut.play(true)")
+    wait(browser, "bismut.state().k > 30")
+    browser.run("bismut.play(false)")
+    assert "bm.simulate(" in browser.run("bismut.script()")
+    quiet(browser)
+
+
+def test_there_are_as_many_live_pages_as_systems_and_programs():
+    """Every entry of the gallery has one, and every program of docs/live."""
+    pages = {file.stem for file in (SITE / "view").glob("*.html")}
+    systems = {page.removesuffix("-run") for page in pages if page.endswith("-run")}
+    assert systems == {page for page in pages if not page.endswith("-run") and not page.startswith("live-")}
+    assert len(systems) >= 22
+    assert set(LIVE) == {page for page in pages if page.startswith("live-")}
+    assert len(LIVE) >= 4
 
 
 def test_every_card_of_the_gallery_has_its_picture(browser):

@@ -36,6 +36,26 @@ def test_nothing_outside_one_file_depends_on_the_operating_system():
     assert ELSEWHERE.search((SOURCE / "operating_system.py").read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("windows", [False, True])
+def test_what_is_open_is_closed_before_it_is_removed_on_windows(windows, tmp_path, monkeypatch):
+    """And elsewhere after; what another process put in its place stays in both."""
+    file, order = tmp_path / "lock", []
+    close, unlink = os.close, Path.unlink
+    monkeypatch.setattr(operating_system, "WINDOWS", windows)
+    monkeypatch.setattr(os, "close", lambda handle: order.append("close") or close(handle))
+    monkeypatch.setattr(Path, "unlink", lambda path: order.append("unlink") or unlink(path))
+    operating_system.close_and_remove(os.open(file, os.O_RDWR | os.O_CREAT), file)
+    assert order == (["close", "unlink"] if windows else ["unlink", "close"])
+    assert not file.exists()
+    handle = os.open(file, os.O_RDWR | os.O_CREAT)
+    file.replace(tmp_path / "moved")
+    file.write_text("of another")
+    order.clear()
+    operating_system.close_and_remove(handle, file)
+    assert order == ["close"]
+    assert file.read_text() == "of another"
+
+
 class Msvcrt:
     """Locks of bytes as Windows has them: of one owner each, and an error without waiting."""
 

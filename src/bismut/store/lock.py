@@ -18,7 +18,7 @@ from typing import Any
 from bismut.documents import parsed
 from bismut.errors import StoreError
 from bismut.formatting import printable
-from bismut.operating_system import NO_FOLLOW, process_runs, process_start, same_file, sync_handle, try_lock, write_bytes
+from bismut.operating_system import NO_FOLLOW, close_and_remove, process_runs, process_start, same_file, sync_handle, try_lock, write_bytes
 from bismut.store.files import read_regular
 from bismut.store.rules import OWNER
 
@@ -69,9 +69,7 @@ class Lock:
     def release(self, folder: Path) -> None:
         """Give the lock up. The folder may have been renamed; if it was removed and made again, the lock in it belongs to another process."""
         with contextlib.suppress(OSError):  # a full disk: the next writer sees that no process holds it
-            if same_file(self._handle, folder / LOCK):
-                (folder / LOCK).unlink()
-        os.close(self._handle)
+            close_and_remove(self._handle, folder / LOCK)
 
 
 def _this_process() -> dict[str, Any]:

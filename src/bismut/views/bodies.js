@@ -269,7 +269,7 @@ function mix(colour, stops, share) {
   colour.r = r; colour.g = g; colour.b = b;
 }
 
-/* The camera on a sphere about a target: drag to orbit, wheel or pinch to zoom, right button or shift to pan. */
+/* The camera on a sphere about a target: drag or arrow keys to orbit, wheel, pinch, + or − to zoom; right button, or shift, to pan. */
 class Orbit {
   constructor(THREE, camera, canvas, changed) {
     Object.assign(this, { THREE, camera, changed, target: new THREE.Vector3(), fingers: new Map() });
@@ -278,6 +278,22 @@ class Orbit {
     canvas.addEventListener("pointermove", (event) => this.moved(event, canvas.clientHeight));
     canvas.addEventListener("wheel", (event) => { event.preventDefault(); this.zoom(Math.exp(0.001 * event.deltaY)); }, { passive: false });
     canvas.addEventListener("contextmenu", (event) => event.preventDefault());
+    canvas.addEventListener("keydown", (event) => this.pressed(event));
+    canvas.tabIndex = 0;
+    canvas.setAttribute("role", "application");  // so that readers of screens leave the keys to it
+    canvas.setAttribute("aria-label", "the bodies; arrow keys or dragging turn the view, with shift they move it, plus and minus or scrolling zoom");
+  }
+
+  /* 24 presses are once around. The page has other uses of these keys, so it does not see them. */
+  pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key], factor = { "+": 0.9, "=": 0.9, "-": 1 / 0.9, "−": 1 / 0.9 }[event.key];
+    if (!way && !factor) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (factor) this.zoom(factor);
+    else if (event.shiftKey) this.pan(0.05 * way[0], 0.05 * way[1]);
+    else this.turn((-Math.PI / 12) * way[0], (-Math.PI / 12) * way[1]);
   }
 
   moved(event, height) {

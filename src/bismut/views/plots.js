@@ -39,6 +39,7 @@ class Plot {
     card.className = "plot";
     name.textContent = data.name;
     this.output = document.createElement("output");
+    this.output.setAttribute("aria-live", "off");  // rewritten eleven times a second; whoever wants to hear it goes there
     this.select = document.createElement("select");
     this.select.setAttribute("aria-label", `how ${data.name} is plotted`);
     for (const [kind, label] of [["time", "over time"], ["histogram", "histogram"], ["drift", "drift"]]) this.select.add(new Option(label, kind));

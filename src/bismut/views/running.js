@@ -8,10 +8,10 @@ class Engine {
     this.worker = new Worker(URL.createObjectURL(new Blob([text], { type: "text/javascript" })));
     this.waiting = new Map();
     this.number = 0;
-    this.worker.onmessage = ({ data: { number, value, problem } }) => {
+    this.worker.onmessage = ({ data: { number, value, problem, memory } }) => {
       const { done, failed } = this.waiting.get(number);
       this.waiting.delete(number);
-      problem ? failed(new Error(problem)) : done(value);
+      problem ? failed(Object.assign(new Error(problem), { memory })) : done(value);
     };
     this.worker.onerror = (event) => { for (const { failed } of this.waiting.values()) failed(new Error(event.message)); };
   }
@@ -36,7 +36,7 @@ async function main() {
   const run = { k: 0, h: shown.step, trajectories: shown.trajectories, seed: shown.seed, parts: [] };
   const values = controls.map((control) => control.value), frames = [], names = programs.length > 1 ? programs.map((one) => one.name) : [];
   let playing = false, busy = false, stale = true, drawn = 1, owed = 0, last = 0, plotted = 0, pace = shown.steps, latest = null, limited = false, shots = 0;
-  const settings = () => ({ trajectories: run.trajectories, step: run.h, seed: run.seed, values, drawn });
+  const settings = () => ({ trajectories: run.trajectories, step: run.h, seed: run.seed, values: [...values], drawn });  // as they are now: what is posted later must not see what is changed later
   key(names, element("key"));
   const plots = observables.map((one) => new Plot(one, names, element("plots")));
 
@@ -50,6 +50,11 @@ async function main() {
   const lost = ({ failures: { count, step, trajectory } }, p) =>
     count ? `${names.length ? `${names[p]}: ` : ""}${count} of ${run.trajectories} trajectories failed; the first, number ${trajectory}, at step ${step}. A smaller step size may help.` : "";
   const show = (seen) => {
+    if (!seen.k) {  // the first time of a run, and nothing of one before it
+      plots.forEach((plot) => plot.clear());
+      stage?.forget();
+      element("trouble").style.display = "none";
+    }
     latest = seen;
     run.k = seen.k;
     element("time").textContent = `t = ${short(seen.t, 5)} · step ${seen.k.toLocaleString("en")}`;
@@ -64,20 +69,25 @@ async function main() {
   };
   /* One request after the other. */
   let queue = Promise.resolve();
-  const ask = (command, argument) => (queue = queue.then(() => engine.ask(command, argument)).then((seen) => { show(seen); return seen; }).catch(trouble));
+  const ask = (command, argument) => (queue = queue.then(() => engine.ask(command, argument)).then((seen) => { show(seen); return seen; }).catch((problem) => { play(false); trouble(problem); }));
+  /* Parts are written down when the worker has answered, in the order of its answers, with the values that were sent to it. */
   const restart = () => {
     owed = 0;
-    plots.forEach((plot) => plot.clear());
-    stage?.forget();
-    run.parts = [{ from: 0, values: [...values] }];
-    return ask("restart", settings()).then(() => { plots.forEach((plot) => plot.draw()); });
+    const begun = settings();
+    return ask("restart", begun).then((seen) => {
+      if (!seen) run.k = 0;
+      run.parts = seen ? [{ from: 0, values: begun.values }] : [];
+      plots.forEach((plot) => plot.draw());
+    });
   };
   const change = (which, value) => {
-    values[which] = value;
-    return ask("change", { which, value, drawn }).then(() => {
+    values[which] = value + 0;  // Python would not be told of a zero with a sign
+    const now = [...values];
+    return ask("change", { which, value: now[which], drawn }).then((seen) => {
+      if (!seen) return;
       const part = run.parts[run.parts.length - 1];
-      if (part.from === run.k) part.values = [...values];
-      else { run.parts.push({ from: run.k, values: [...values] }); plots.forEach((plot) => plot.mark(latest.t)); }
+      if (part.from === run.k) part.values = now;
+      else { run.parts.push({ from: run.k, values: now }); plots.forEach((plot) => plot.mark(latest.t)); }
       plots.forEach((plot) => plot.draw());
     });
   };
@@ -131,7 +141,7 @@ async function main() {
   const draw = async (count) => { drawn = count; element("drawn").value = count; await queue; await stage.copies(drawn); await ask("look", { drawn }); };
   setting("trajectories", run.trajectories, (text) => (/^[1-9][0-9]*$/.test(text) && Number(text) <= shown.most ? Number(text) : null));
   setting("step", run.h, (text) => (Number(text) > 0 && Number.isFinite(Number(text)) ? Number(text) : null));
-  setting("seed", run.seed ?? "", (text) => (/^[0-9]{1,20}$/.test(text) && BigInt(text) < 2n ** 64n ? text : null));
+  setting("seed", run.seed ?? "", (text) => (/^[0-9]{1,20}$/.test(text) && BigInt(text) < 2n ** 64n ? String(BigInt(text)) : null));  // 007 is no number of Python's
   element("trajectories").max = shown.most;
   if (run.seed === null) element("seed-row").style.display = "none";
   element("step").disabled = !shown.any_step;  // a path that was recorded with its step
@@ -200,7 +210,7 @@ async function main() {
 
 function trouble(problem) {
   element("trouble").style.display = "grid";
-  element("trouble").textContent = `This page needs a browser with WebAssembly SIMD, WebGL 2 and DecompressionStream (Chrome 91, Firefox 113, Safari 16.4 or newer). ${problem}`;
+  element("trouble").textContent = problem.memory ? `This browser has no memory for that many trajectories (${problem.message}). Choose fewer, or restart.` : `This page needs a browser with WebAssembly SIMD, WebGL 2 and DecompressionStream (Chrome 91, Firefox 113, Safari 16.4 or newer). ${problem}`;
   console.error(problem);
 }
 

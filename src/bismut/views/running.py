@@ -81,7 +81,7 @@ class Page:
         return f"Page({self.shown['title']}: {self.code_size / 1e3:.0f} kB of WebAssembly, {len(self.program['controls'])} sliders)"
 
     def _repr_html_(self) -> str:
-        frame = 'style="width:100%;height:640px;border:0" sandbox="allow-scripts"'
+        frame = f'title="{escape(self.shown["title"])}, running" style="width:100%;height:640px;border:0" sandbox="allow-scripts"'
         return f'<iframe {frame} srcdoc="{escape(self.html, quote=True)}"></iframe>'
 
 
@@ -120,7 +120,8 @@ def page(
     box           the periodic box, if the system does not define it
     setup         Python that makes `scheme` (or `schemes`), `start` and, if it is given, `noise`, with which "copy as Python" begins
     path          a file to write the page to
-    large         whether to write it however large its code is, and however long a step takes; otherwise it is refused with what it would cost
+    large         whether to write it however large its code is, and however long a step of all trajectories takes; otherwise it is refused with what
+                  it would cost
     """
     if not np.isfinite(step) or step <= 0:
         raise DomainError(f"step must be positive and finite, got {step!r}.")
@@ -137,10 +138,12 @@ def page(
     live = [None if undrawn else poses for poses, _ in drawings]
     sliders = controls_of(list(schemes.values()), controls)
     observe = default_observables(list(schemes.values())) if observe is None else observe
-    programs = [program_data(run, observe, sliders, poses, large) | {"name": name} for run, poses, name in zip(runs, live, schemes, strict=True)]
-    _check_sizes(programs)
     batch = _least([run.starts.batch[0] if run.starts.batch else None for run in runs])
     most = _least([batch, *(one.trajectories for one in limits)])
+    first_count = trajectories if most is None else min(trajectories, most)
+    named = zip(schemes, runs, live, strict=True)
+    programs = [program_data(run, observe, sliders, poses, first_count, large) | {"name": name} for name, run, poses in named]
+    _check_sizes(programs)
     first = runs[0]
     about = f"{first.scheme.title} on {first.scheme.system.space}" if isinstance(scheme, Scheme) else f"{', '.join(schemes)}"
     shown = {
@@ -148,7 +151,7 @@ def page(
         "subtitle": about if title and isinstance(scheme, Scheme) else "",
         "step": float(step),
         "steps": _A_SECOND,
-        "trajectories": trajectories if most is None else min(trajectories, most),
+        "trajectories": first_count,
         "most": min(most or 10_000, 10_000) if batch is None else most,
         "ends": _least([one.steps for one in limits]),
         "any_step": all(one.any_step for one in limits),

@@ -30,7 +30,7 @@ from bismut.views.scene import packed
 
 COMPONENTS = 6  # curves of a plot, and entries of a parameter that get sliders
 LONG = 6_500_000  # characters of code: LLVM takes longer than half a minute, and the module is above a megabyte
-DEAR = 3e7  # operations of a step of one trajectory: a tenth of a second
+DEAR = 3e7  # operations of a step of all trajectories: a tenth of a second
 
 
 class Slider(NamedTuple):
@@ -164,9 +164,9 @@ def _observables(scheme: Scheme) -> dict[str, Callable | Observable]:
 
 
 def program_data(
-    run: PageRun, observe: Mapping[str, Callable | Observable], sliders: list[Slider], poses: Poses | None, large: bool
+    run: PageRun, observe: Mapping[str, Callable | Observable], sliders: list[Slider], poses: Poses | None, trajectories: int, large: bool
 ) -> dict[str, Any]:
-    """Everything that the engine of a page needs of one scheme."""
+    """Everything that the engine of a page needs of one scheme, which begins with so many trajectories."""
     scheme, path, dtype = run.scheme, run.path, run.scheme.system.dtype
     example = run.starts.example
     shapes = {name: measure(what, scheme, name, example) for name, what in observe.items()}
@@ -180,7 +180,7 @@ def program_data(
     watches = tuple(Watch(lambda *_: (), lambda memory, state, t, shared, look=look: ((), look(shared[0], state, t))) for look in looks)
     shared = (scheme, path)
     task = build_task(shared, example, dtype, **increments_of(path, dtype), watches=watches)
-    program = _checked(lower_to_wasm(task, longest=None if large else LONG, dear=None if large else DEAR))
+    program = _checked(lower_to_wasm(task, longest=None if large else LONG, dear=None if large else DEAR, trajectories=trajectories))
     numbers = _numbers(shared)
     start, start_numbers = run.starts.start, []
     data: dict[str, Any] = {"program": _module(program, numbers), "t0": run.t0, "phase": path.phase}

@@ -3,8 +3,8 @@
 function python(shown, programs, run) {
   const { setup, runs, parameters, scalars, t0, noise } = shown.script, quote = (text) => JSON.stringify(text);
   const number = (x) => (Number.isInteger(x) && Math.abs(x) < 1e15 ? `${x}.0` : String(x).replace("e+", "e"));
-  const named = {}, { controls, observables } = programs[0];
-  controls.forEach((control, i) => { (named[control.name] ||= []).push(i); });
+  const named = Object.create(null), { controls, observables } = programs[0];
+  controls.forEach((control, i) => { (named[control.name] ||= []).push(i); });  // a name may be `constructor`, which {} has
   /* A scheme with the values of those parameters that it knows and that are not what they were. */
   const changed = (scheme, which, values) => {
     const known = (i) => programs[which].controls[i].program.length + programs[which].controls[i].start.length;

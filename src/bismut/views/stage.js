@@ -6,8 +6,6 @@ class Stage {
     stage.bodies = drawings.reduce((sum, drawing) => sum + drawing.bodies, 0);
     stage.renderer = new THREE.WebGLRenderer({ antialias: stage.bodies < 64 });
     stage.renderer.outputColorSpace = THREE.LinearSRGBColorSpace;  // colours are shown as they are written
-    stage.renderer.domElement.setAttribute("role", "img");
-    stage.renderer.domElement.setAttribute("aria-label", "the bodies; drag to turn, scroll to zoom");
     stage.box.prepend(stage.renderer.domElement);
     stage.camera = new THREE.PerspectiveCamera(35, 1, 0.01, 1000);
     stage.camera.up.set(0, flat ? 1 : 0, flat ? 0 : 1);

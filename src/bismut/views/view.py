@@ -47,7 +47,7 @@ class View:
         return f"View({self.scene.title}: {shown}, {len(self.scene.times)} frames, {bodies} bodies)"
 
     def _repr_html_(self) -> str:
-        frame = 'style="width:100%;height:560px;border:0" sandbox="allow-scripts"'
+        frame = f'title="{escape(self.scene.title)}, recorded" style="width:100%;height:560px;border:0" sandbox="allow-scripts"'
         return f'<iframe {frame} srcdoc="{escape(self.html, quote=True)}"></iframe>'
 
 

@@ -148,9 +148,14 @@ class Simulation {
     this.failed = module.column({ shape: [], dtype: "int64" });
     module.fill(this.numbers, BigUint64Array.from({ length: trajectories }, (_, i) => BigInt(i)), trajectories);
     module.view(this.failed).fill(-1n);
-    const states = this.starter ? this.drawn() : this.start;
-    this.state.forEach((column, i) => module.fill(column, states[i], trajectories));
+    this.enter();
     this.begin();
+  }
+
+  /* The states at which a run starts. */
+  enter() {
+    const states = this.starter ? this.drawn() : this.start;
+    this.state.forEach((column, i) => this.module.fill(column, states[i], this.trajectories));
   }
 
   /* Random momenta, by a module of its own. */
@@ -182,10 +187,12 @@ class Simulation {
     while (!this.module.call("begin", [this.k, ...columns]));
   }
 
-  /* Another value from here on. What a step keeps for the next one depends on it, so the states begin anew. */
+  /* Another value from here on. What a step keeps for the next one depends on it, so the states begin anew; and before the first step so does what is
+     drawn at random, as it would be in Python. */
   change(which, value) {
     this.write(which, value);
-    this.module.manifest.where.forEach((leaf, i) => this.module.view(this.state[i]).set(this.module.view(this.carry[leaf])));
+    if (this.k) this.module.manifest.where.forEach((leaf, i) => this.module.view(this.state[i]).set(this.module.view(this.carry[leaf])));
+    else this.enter();
     this.begin();
   }
 
@@ -236,7 +243,7 @@ class Simulation {
   }
 }
 
-let several = [], end = Infinity, cost = 1e-3;  // one simulation for each scheme, on one path; the step at which that ends; ms of a step of all, as measured
+let lost = null, several = [], end = Infinity, cost = 1e-3;  // why there is no run; one simulation for each scheme, on one path; the step at which that ends; ms of a step of all, as measured
 
 const seen = (drawn) => several.map((one) => ({ failures: one.failures(), observed: one.observed(), seen: one.seen(Math.min(drawn, one.trajectories)) }));
 const answer = (drawn) => ({ k: several[0].k, t: several[0].t, cost, runs: seen(drawn) });
@@ -267,5 +274,12 @@ const COMMANDS = {
   states: ({ which = 0 }) => ({ states: several[which].states(), shapes: several[which].state.map((column) => column.shape), k: several[which].k }),
 };
 self.onmessage = async ({ data: { number, command, argument } }) => {
-  try { self.postMessage({ number, value: await COMMANDS[command](argument) }); } catch (problem) { self.postMessage({ number, problem: String(problem.message || problem) }); }
+  try {
+    if (lost && command !== "restart") throw lost;
+    lost = null;
+    self.postMessage({ number, value: await COMMANDS[command](argument) });
+  } catch (problem) {
+    if (problem instanceof RangeError) lost = problem;  // no memory: what was laid out of it is no run, until another one begins
+    self.postMessage({ number, problem: String(problem.message || problem), memory: problem instanceof RangeError });
+  }
 };

@@ -26,6 +26,8 @@ def _host(asked: str | None) -> tuple[str, str, dict[str, bool]]:
     """Name, features for LLVM, and what the processor can do, of what matters for the numbers or the width; of the one `asked` for, if any."""
     known = llvm.get_host_cpu_features()
     there = {name: bool(known.get(name, False)) for name in ("fma", "avx2", "avx512f", "neon")}
+    # Every 64-bit ARM has it, whether LLVM finds features, as it may not on macOS, or not. On 32 bits it does not say that products are fused.
+    there["neon"] = llvm.get_default_triple().split("-")[0] in ("aarch64", "aarch64_be", "arm64", "arm64e")
     if not asked:
         return llvm.get_host_cpu_name(), known.flatten(), there
     if asked not in _LEVELS or not all(there[name] for name in _LEVELS[asked]):

@@ -79,10 +79,10 @@ class WasmProgram(NamedTuple):
 
 
 def lower_to_wasm(
-    task: Task, functions: Sequence[str] = ("begin", "advance"), longest: int | None = None, dear: float | None = None
+    task: Task, functions: Sequence[str] = ("begin", "advance"), longest: int | None = None, dear: float | None = None, trajectories: int = 1
 ) -> WasmProgram | Refusal:
     """The task as a module with those functions; or why there is none, which may be what it would cost: more than `longest` characters of code, or
-    than `dear` operations for a step of one trajectory. Both are known before LLVM begins."""
+    than `dear` operations for a step of so many trajectories. Both are known before LLVM begins."""
     if not available():
         return Refusal(f"this LLVM ({'.'.join(map(str, llvm.llvm_version_info))}) writes no WebAssembly; install llvmlite 0.45 or newer from PyPI")
     written = write(task, WIDTHS[np.dtype(task.dtype).name], "plain", threads=False)
@@ -95,8 +95,10 @@ def lower_to_wasm(
     # Where only near ones meet, a step looks at some sixty of each body's neighbours, and not at all pairs.
     bodies = max((facts.bodies for needs in written.needs.values() for facts in needs.lists), default=1)
     operations = written.operations * min(1.0, 60 / bodies) if written.across else written.operations
-    if dear is not None and operations > dear:
-        return Refusal(f"a step of one trajectory takes {operations:.2g} operations, about {operations * SECONDS:.1g} s in a browser")
+    of_all = operations * trajectories
+    if dear is not None and of_all > dear:
+        many = "one trajectory" if trajectories == 1 else f"{trajectories} trajectories"
+        return Refusal(f"a step of {many} takes {of_all:.2g} operations, about {of_all * SECONDS:.1g} s in a browser")
     try:
         identity = f"{TRIPLE} {FEATURES} {' '.join(functions)} LLVM {llvm.llvm_version_info} {_CODE_VERSION} {sorted(written.tables)}"
         code, heap = module_of(machine_code(identity, written.text, lambda: _compile(written, functions)), functions)
