@@ -43,6 +43,52 @@ def test_diffusion_of_a_pendulum(tmp_path):
     assert "longest lag" in short.output
 
 
+PAIR = """
+import bismut as bm
+import jax.numpy as jnp
+start = lambda scheme: scheme.start(jnp.zeros(2), temperature=1.0)
+system = bm.mechanical(bm.Euclidean(2), potential=lambda q: 0.5 * (q[0] - q[1]) ** 2)
+"""
+
+
+def test_a_flux_a_part_and_weights(tmp_path):
+    """Two particles on a spring: the mean of both diffuses by kT/2Γ, and so does each; numbers are those of the function. Wrong usage says why."""
+    model = tmp_path / "pair.py"
+    model.write_text(PAIR)
+    words = ("transport", f"{model}:system", "--temperature", "1", "--friction", "1", "--step", "0.1", "--steps", "400", "--burn-in", "50")
+    words += ("--trajectories", "100", "--lags", "20", "--every", "4", "--no-response", "--json")
+    pair = bm.mechanical(bm.Euclidean(2), potential=lambda q: 0.5 * (q[0] - q[1]) ** 2)
+    scheme = bm.Langevin(pair, temperature=1.0, friction=1.0)
+    start = from_options(f"{model}:system", {"bath__temperature": 1.0, "bath__friction": "1"}).start
+    settings = {"step": 0.1, "steps": 400, "burn_in": 50, "trajectories": 100, "lags": 20, "every": 4, "response": False}
+    cases = {
+        ("--flux", "p", "--entry", "0", "--entry", "1", "--scale", "2"): {"flux": lambda state: state.p[:, None], "scale": 2.0},
+        ("--weights", "0.5,0.5", "--part", "0"): {"part": lambda v: 0.5 * (v[0] + v[1])},
+    }
+    for typed, options in cases.items():
+        done = run(*words, *typed)
+        assert done.exit_code == 0, done.output
+        found, own = json.loads(done.stdout)["ways"], bm.transport(scheme, start, **settings, **options).ways
+        assert set(found) == set(own) == {"einstein", "green_kubo"}
+        for name, way in own.items():
+            assert found[name]["value"][0][0] == pytest.approx(way.value[0, 0], rel=1e-9)
+        if "--weights" in typed:
+            assert abs(own["green_kubo"].trace[0] - 0.5) < 4.5 * own["green_kubo"].trace[1]
+    mistakes = {
+        ("--entry", "0"): "give --flux QUANTITY",
+        ("--flux", "p", "--entry", "2"): "the flux has shape (2,)",
+        ("--flux", "p", "--part", "0"): "not both",
+        ("--flux", "energy,temperature"): "takes one quantity",
+        ("--part", "x"): "whole numbers",
+        ("--part", "2"): "there are 2 components",
+        ("--weights", "1,2,3"): "each of the 2 bodies",
+    }
+    for typed, why in mistakes.items():
+        done = run(*words, *typed)
+        assert done.exit_code == 2, done.output
+        assert why in " ".join(done.output.split()), done.output
+
+
 @pytest.mark.slow
 def test_a_mean_of_an_oscillator_to_a_tolerance():
     """⟨H⟩ at t = 1 within the tolerance is exit code 0, out of reach of so many steps 1; the numbers are those of the function."""

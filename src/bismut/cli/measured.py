@@ -14,17 +14,17 @@ BATH = ("system__parameters", "bath__temperature", "bath__friction", "bath__rate
 RUN = ("start", "step", "steps", "trajectories", "seed", "burn_in")
 
 
-def of_quantity(what: str, typed: Mapping[str, Any], of: str) -> tuple[Any, Any]:
-    """The run that was typed, and the function of a state that is averaged."""
+def of_quantity(what: str, typed: Mapping[str, Any], of: str, option: str = "--of") -> tuple[Any, Any]:
+    """The run that was typed, and the function of a state that an option names."""
     from bismut.cli.runs.from_options import from_options
     from bismut.ensembles import Watcher
     from bismut.errors import BismutError
 
     ready = from_options(what, {**typed, "observe": [of]})
-    (function,) = ready.observe.values()
-    if isinstance(function, Watcher):
-        raise BismutError(f"--of takes one quantity, a function of a state such as energy, not the observer {of}.")
-    return ready, function
+    functions = list(ready.observe.values())
+    if len(functions) != 1 or isinstance(functions[0], Watcher):
+        raise BismutError(f"{option} takes one quantity, a function of a state such as energy, got {of}.")
+    return ready, functions[0]
 
 
 def numbers(ready: Any) -> dict[str, Any]:
