@@ -91,6 +91,10 @@ def test_explain_says_what_charges_do_beyond_the_cutoff():
     assert 90 < share <= 100  # ten thousand waves over 24 charges, beside 28 pairs
     reaction = entry("water").system({"molecules": 8})
     assert "reaction field of a medium with ε = 78.3 beyond 0.3107, in a box of 0.6215 × 0.6215 × 0.6215" in str(bm.explain(bm.Verlet(reaction)))
+    ewald = bm.sites([[0.1, 0, 0], [-0.1, 0, 0]], charges=[0.5, -0.5], electrostatics=bm.Ewald(1e-2))
+    bodies = {"mass": [1.0, 1.0], "inertia": np.ones((2, 3)), "box": 2.0, "check_forces": False}
+    given = str(bm.explain(bm.Verlet(bm.rigid_bodies(potential=ewald, forces=lambda x, R: (0 * x, 0 * x), **bodies))))
+    assert "wave vectors: in the energy alone, as forces are given" in given
     assert "long range" not in str(bm.explain(bm.Verlet(bm.mechanical(bm.Euclidean(3) ** 2, potential=bm.coulomb([1.0, 1.0])))))
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from bismut.drawing import Drawing, Line, Part, about_third, in_space, semi_axes, towards
 from bismut.errors import BismutError
 from bismut.mechanics import Body, Box, System
+from bismut.mechanics.bodies.inventory import common_box, declared_terms
 from bismut.mechanics.bodies.pairs import PairTerm
-from bismut.mechanics.bodies.terms import Terms
 from bismut.mechanics.subsystems import QuadraticKinetic
 
 _ARROW = "ink"
@@ -33,7 +33,7 @@ def default_drawing(system: System | None, q: Any, shapes: Body | None = None) -
     x = in_space(x)
     terms = list(pair_terms(system))
     # A box that changes is not drawn: recorded paths do not hold its sides, and bodies are shown where they are.
-    box = next((term.box for term in terms if term.box is not None and term.least is None), None)
+    box = None if system is None or any(term.least is not None for term in terms) else common_box(system)
     atoms = None if shapes is not None or R is None else _atoms(terms, x.shape[1])
     parts = _clouds(shapes, x.shape[1]) if shapes is not None else _bodies(system, terms, x, R) if atoms is None else atoms
     lines = [*_springs(terms), *([] if atoms is None else _molecules(terms, x.shape[1]))]
@@ -66,10 +66,8 @@ def _turns(leaf: np.ndarray) -> bool:
 
 def pair_terms(system: System | None) -> Iterator[PairTerm]:
     """What acts between bodies, where the potential is a sum of ready-made terms."""
-    here = None if system is None else system._potential
-    while here is not None and not isinstance(here, Terms):
-        here = getattr(here, "function", None) or getattr(here, "inner", None)
-    return (part for part in (here.parts if isinstance(here, Terms) else ()) if isinstance(part, PairTerm))
+    known = None if system is None else declared_terms(system._potential)
+    return (part for part in (() if known is None else known.parts) if isinstance(part, PairTerm))
 
 
 def moments_of(system: System | None, bodies: int) -> tuple[np.ndarray, np.ndarray] | None:
