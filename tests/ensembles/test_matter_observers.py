@@ -245,7 +245,7 @@ def test_pairs_that_are_listed_and_pairs_that_are_counted_are_the_same(monkeypat
 
     n, side = 2 * 3 * 8 if d == 1 else 6**d, 3.0
     grid = np.stack(np.meshgrid(*[np.arange(round(n ** (1 / d))) * side / round(n ** (1 / d))] * d, indexing="ij"), -1).reshape(-1, d)
-    species = tuple((["A"] + ["B", "C"][: kinds - 1]) * n)[:n]
+    species = tuple(["A", "B", "C"][:kinds] * n)[:n]
     one = bm.radial_distribution(cutoff=1.5, bins=30, species=species, box=(side,) * d, sites_per_body=each)
     for x in (np.random.default_rng(0).normal(size=(n, d)) * side, grid, np.zeros((n, d))):
         listed = one._count(x)

@@ -54,8 +54,8 @@ def export(
         raise BismutError(f"--sites expects molecules, the sites that the potential of the run acts between, got {sites!r}. bm.export takes any.")
     place = out or run.with_name(f"{run.absolute().name}-{to}" if folder else f"{run.absolute().name}{chosen.endings[0]}")
     names = None if species is None else species.split(",")
-    which = {"only": only or (), "trajectory": trajectory, "at": values, "species": names, "sites": sites}
-    files = write(run, place, to=to, units=units, overwrite=overwrite, **which)
+    moving = {"trajectory": trajectory, "species": names, "sites": sites, "units": units}
+    files = write(run, place, to=to, only=only or (), at=values, overwrite=overwrite, **moving)
     if as_json:
         print_json([str(file) for file in files])
     for file in () if as_json else files:

@@ -9,8 +9,8 @@
 With a direction u_i for each point pairs are counted by the angle between theirs as well: g(r, cos) with cos = u_i·u_j, whose mean over cos is g(r).
 
 Places are handed to the host, where a k-d tree lists the pairs within reach, or counts them where there are too many: the cost of a look grows with
-the number of neighbours, not with that of pairs. Counts are kept for groups of trajectories and for stretches of the run. Errors come from the spread between groups, or, where there
-are few trajectories, between stretches, of which there are 16 to 32.
+the number of neighbours, not with that of pairs. Counts are kept for groups of trajectories and for stretches of the run. Errors come from the spread
+between groups, or, where there are few trajectories, between stretches, of which there are 16 to 32.
 """
 
 from __future__ import annotations

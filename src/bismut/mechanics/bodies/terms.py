@@ -50,7 +50,9 @@ class ManyBodyTerm:
     def inside(self, box: Box) -> ManyBodyTerm:
         """A function of all bodies takes images in a box by itself; pair terms within it, which do not, are not left without them silently."""
         if self.box != box and getattr(self.function.function, "periodic", False):
-            raise DomainError(f"{self.name} holds pair terms that a box cannot be given to from outside. Put them into {box} first: with .inside(box).")
+            raise DomainError(
+                f"{self.name} holds pair terms that a box cannot be given to from outside. Put them into {box} first: with .inside(box)."
+            )
         return self
 
     def at(self, x, R, t, parameters):

@@ -63,7 +63,7 @@ def acts_on_places(part: BodyTerm, system: System) -> bool:
     """Whether the energy of single bodies depends on where they are, as its program shows."""
     q = jax.eval_shape(lambda: system.space.origin(system.dtype))
     x, R = q if isinstance(q, tuple) else (q, None)
-    return depends(lambda x, R: Potential.of(part)(x, R), x, R)
+    return depends(Potential.of(part), x, R)
 
 
 def boxed_potential(system: System) -> tuple[Potential, Box]:
