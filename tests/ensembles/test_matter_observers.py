@@ -179,6 +179,13 @@ def test_there_is_a_picture_of_each():
         figure = plt.figure()
         drawable[name].draw(figure)
         assert sum(len(axis.lines) for axis in figure.axes) >= curves
+        if name == "g":  # neighbours under their distribution, at the ends of the bins
+            upper, lower = figure.axes
+            assert upper.get_ylabel().startswith("g(r)")
+            assert lower.get_ylabel() == "neighbours within r"
+            for number in range(3):
+                np.testing.assert_array_equal(lower.lines[number].get_ydata(), result().g.coordination.values[number])
+                np.testing.assert_array_equal(lower.lines[number].get_xdata(), result().g.edges.values[1:])
         plt.close(figure)
 
 
@@ -229,3 +236,36 @@ def test_sites_of_bodies_that_do_not_know_of_each_other_have_g_of_one():
     found, error = run.g.g.values[:, 1], run.g.stderr.values[:, 1]  # for A-A, A-B, B-B
     assert np.all(np.abs(found - 1) < 4 * error)
     assert np.all(error < 0.06)  # 1/2 would be 8 errors away
+
+
+@pytest.mark.parametrize(("d", "each", "kinds"), [(3, 1, 1), (3, 3, 2), (2, 1, 3), (1, 2, 2)])
+def test_pairs_that_are_listed_and_pairs_that_are_counted_are_the_same(monkeypatch, d, each, kinds):
+    """Count for count, of points at random and of a lattice, whose distances are ends of bins, in all dimensions and for all kinds."""
+    from bismut.ensembles.observers import radial_distribution as module
+
+    n, side = 2 * 3 * 8 if d == 1 else 6**d, 3.0
+    grid = np.stack(np.meshgrid(*[np.arange(round(n ** (1 / d))) * side / round(n ** (1 / d))] * d, indexing="ij"), -1).reshape(-1, d)
+    species = tuple(["A", "B", "C"][:kinds] * n)[:n]
+    one = bm.radial_distribution(cutoff=1.5, bins=30, species=species, box=(side,) * d, sites_per_body=each)
+    for x in (np.random.default_rng(0).normal(size=(n, d)) * side, grid, np.zeros((n, d))):
+        listed = one._count(x)
+        assert listed.dtype == np.int64
+        assert listed.shape == (kinds * (kinds + 1) // 2, 30)
+        with monkeypatch.context() as few:
+            few.setattr(module, "_MOST_PAIRS", -1)
+            np.testing.assert_array_equal(one._count(x), listed)
+
+
+def test_errors_of_coordination_numbers_are_those_between_groups():
+    """Pairs up to r are summed in each of the 16 groups before groups are compared: bins of one configuration are correlated."""
+    n, count, side = 5, 64, 4.0
+    x = np.random.default_rng(1).uniform(0, side, (count, n, 2))
+    gas = bm.Verlet(bm.mechanical(bm.Euclidean(2) ** n))
+    g = bm.radial_distribution(cutoff=2.0, bins=4, box=side, every=1)
+    run = bm.simulate(gas, gas.start(x, momentum=np.zeros_like(x)), step=1e-6, steps=1, trajectories=count, seed=1, observe={"g": g})
+    r = x[:, :, None] - x[:, None]
+    r = np.linalg.norm(r - side * np.round(r / side), axis=-1)
+    within = ((r[..., None] < run.g.edges.values[1:]) & (r[..., None] > 0)).sum((1, 2)) / n
+    groups = within.reshape(-1, 16, 4).mean(0)
+    np.testing.assert_allclose(run.g.coordination.values[0], groups.mean(0), rtol=1e-12)
+    np.testing.assert_allclose(run.g.coordination_stderr.values[0], groups.std(0, ddof=1) / 4, rtol=1e-9)

@@ -81,6 +81,20 @@ def test_the_picture_has_the_geometry_of_the_model(sites, bond, angle):
     assert all(np.allclose(line.first_at, oxygen) for line in drawing.lines)
 
 
+def test_the_share_of_the_waves_falls_with_the_neighbours_of_each_body():
+    """At half of the side wave vectors stay as many, and pairs near grow as N: a share that is right says where the cutoff is best, at a half."""
+    from bismut.findings.explain import _long_range
+
+    shares = []
+    for n in (5, 8):
+        potential = bm.sites(charges=np.resize([1.0, -1.0], n**3), electrostatics=bm.Ewald(1e-5))
+        (_, line) = _long_range(bm.Verlet(bm.mechanical(bm.Euclidean(3) ** n**3, potential=potential, box=float(n))))
+        assert "967 wave vectors" in line
+        shares.append(float(line.split(": ")[1].split("%")[0]) / 100)
+    few, many = (share / (1 - share) for share in shares)
+    assert np.isclose(few / many, 512 / 125, rtol=0.06)  # shares are printed to a per cent
+
+
 def test_explain_says_what_charges_do_beyond_the_cutoff():
     system = entry("water").system({"molecules": 8, "accuracy": 1e-2})
     first, second = (line for line in str(bm.explain(bm.Verlet(system))).split("long range")[1].splitlines()[:2])
@@ -91,6 +105,10 @@ def test_explain_says_what_charges_do_beyond_the_cutoff():
     assert 90 < share <= 100  # ten thousand waves over 24 charges, beside 28 pairs
     reaction = entry("water").system({"molecules": 8})
     assert "reaction field of a medium with ε = 78.3 beyond 0.3107, in a box of 0.6215 × 0.6215 × 0.6215" in str(bm.explain(bm.Verlet(reaction)))
+    ewald = bm.sites([[0.1, 0, 0], [-0.1, 0, 0]], charges=[0.5, -0.5], electrostatics=bm.Ewald(1e-2))
+    bodies = {"mass": [1.0, 1.0], "inertia": np.ones((2, 3)), "box": 2.0, "check_forces": False}
+    given = str(bm.explain(bm.Verlet(bm.rigid_bodies(potential=ewald, forces=lambda x, R: (0 * x, 0 * x), **bodies))))
+    assert "wave vectors: in the energy alone, as forces are given" in given
     assert "long range" not in str(bm.explain(bm.Verlet(bm.mechanical(bm.Euclidean(3) ** 2, potential=bm.coulomb([1.0, 1.0])))))
 
 

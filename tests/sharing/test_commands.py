@@ -49,6 +49,20 @@ def test_tables_from_the_command_line(bismut):  # noqa: F811
     assert "Choose netcdf, csv or parquet" in refused.stderr
 
 
+def test_molecules_from_the_command_line_are_atoms(bismut):  # noqa: F811
+    """Those of TIP4P without its charge M, which is no atom; asked for in a word that is known."""
+    water = ("--set", "molecules=8", "--set", "sites=4", "--steps", 1, "--trajectories", 1, "--observe", "paths", "--out", "a")
+    assert bismut("run", "water", *water).exit_code == 0
+    made = bismut("export", "a", "--to", "extxyz", "--trajectory", 0, "--sites", "molecules")
+    assert made.exit_code == 0, made.stderr
+    lines = Path(made.stdout.strip()).read_text().splitlines()
+    assert [line.split()[0] for line in lines[2:26]] == ["O", "H", "H"] * 8
+    refused = bismut("export", "a", "--to", "extxyz", "--sites", "atoms")
+    assert refused.exit_code == 2
+    assert "--sites expects molecules" in refused.stderr
+    assert "sites= is for gsd" in bismut("export", "a", "--to", "netcdf", "--sites", "molecules").stderr
+
+
 def test_mistakes_of_starts(bismut):  # noqa: F811
     """All of them at once, where they stand."""
     found = bismut("run", "magnetic-dipoles", "--start", "file=nothing.gsd", "--start", "q=1")

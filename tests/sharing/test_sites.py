@@ -139,3 +139,21 @@ def test_drawings_join_the_sites_of_molecules():
     lines = default_drawing(system, (np.zeros((1, 3, 3)), np.tile(np.eye(3), (1, 3, 1, 1)))).lines
     assert [np.asarray(line.second_at).tolist() for line in lines] == water[1:]
     assert all(np.asarray(line.first).tolist() == [0, 2] for line in lines)
+
+
+def test_drawings_know_atoms_by_their_names():
+    """The M of TIP4P is no atom: neither drawn nor joined. Elements have their colours, other names those that are left, and points theirs, too."""
+    model = [[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0.1, 0.1, 0]]
+    energy = bm.sites(model, charges=[0.0, 0.5, 0.5, -1.0], epsilon=[1.0, 0, 0, 0], names=("O", "H", "H", "M"))
+    system = bm.rigid_bodies(mass=np.ones(2), inertia=np.ones((2, 3)), potential=energy)
+    drawing = default_drawing(system, (np.zeros((1, 2, 3)), np.tile(np.eye(3), (1, 2, 1, 1))))
+    assert [np.asarray(part.at).tolist() for part in drawing.parts] == model[:3]
+    assert [part.colour for part in drawing.parts] == ["vermilion", "ink", "ink"]
+    assert drawing.parts[0].size > drawing.parts[1].size
+    assert [np.asarray(line.second_at).tolist() for line in drawing.lines] == model[1:3]
+    beads = bm.sites(charges=[1.0, -1.0, 0.5, 0.2], names=("head", "tail", "head", "O"))
+    parts = default_drawing(bm.mechanical(bm.Euclidean(3) ** 4, potential=beads), np.arange(12.0).reshape(1, 4, 3)).parts
+    assert [(np.asarray(part.body).tolist(), part.colour) for part in parts] == [([3], "vermilion"), ([0, 2], "blue"), ([1], "sage")]
+    nameless = bm.rigid_bodies(mass=[1.0], inertia=np.ones((1, 3)), potential=bm.sites(model, charges=[0.0, 0.5, 0.5, -1.0]))
+    parts = default_drawing(nameless, (np.zeros((1, 1, 3)), np.eye(3)[None, None])).parts
+    assert [part.colour for part in parts] == [None] * 4

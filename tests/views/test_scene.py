@@ -118,6 +118,30 @@ def test_ready_made_energies_are_seen():
     assert drawing.box == (6.0, 6.0, 6.0)
 
 
+def test_forces_of_ones_own_change_no_picture():
+    """Box, sizes, arrows and springs are those of the energy, whether its derivative is computed or given; and of what is exported."""
+    energy = bm.soft_spheres(0.8, cutoff=1.9) + bm.dipoles((0.0, 0.0, 1.0), cutoff=1.9) + bm.springs([(0, 1)])
+    derived = energy.inside((4.0, 4.0, 4.0))
+
+    def forces(x, R):
+        slope = jax.grad(lambda e: derived(*((bm.Euclidean(3) * bm.SO3()) ** 2).nudge((x, R), e)))((jnp.zeros((2, 3)), jnp.zeros((2, 3))))
+        return -slope[0], -jnp.einsum("kij,kj->ki", R, slope[1])
+
+    bodies = {"mass": [1.0, 1.0], "inertia": np.ones((2, 3)), "box": 4.0}
+    plain, given = (bm.rigid_bodies(potential=energy, **bodies, **more) for more in ({}, {"forces": forces}))
+    q = (np.array([[[0.0, 0, 0], [1.0, 0, 0]]]), np.tile(np.eye(3), (1, 2, 1, 1)))
+    one, other = (default_drawing(system, q) for system in (plain, given))
+    assert one.box == other.box == (4.0, 4.0, 4.0)
+    assert len(one.parts) == len(other.parts) == 2
+    assert np.allclose(one.parts[0].size, 0.4)
+    assert len(one.lines) == len(other.lines) == 1
+    for a, b in zip((*one.parts, *one.lines), (*other.parts, *other.lines), strict=True):
+        jax.tree.map(np.testing.assert_array_equal, tuple(a), tuple(b))
+    state = bm.State(q=(q[0][0], q[1][0]), p=(jnp.zeros((2, 3)), jnp.zeros((2, 3))))
+    tensors = [np.asarray(bm.pressure_tensor(bm.Verlet(system), state)) for system in (plain, given)]
+    np.testing.assert_array_equal(*tensors)
+
+
 def test_dipoles_under_an_ewald_sum_keep_their_arrows():
     moments = np.array([[0.0, 0, 2.0], [0, 1.0, 0]])
     system = bm.rigid_bodies(mass=[1.0, 1.0], inertia=np.ones((2, 3)), potential=bm.dipoles(moments, ewald=bm.Ewald(1e-2)), box=6.0)

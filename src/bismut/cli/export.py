@@ -18,6 +18,9 @@ def export(
     trajectory: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="one of the kept trajectories [all of them]")] = None,
     at: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="of a sweep, the value of a parameter; may be repeated")] = None,
     species: Annotated[str | None, typer.Option(metavar="NAMES", help="a name for each body, separated by commas, such as O,H,H")] = None,
+    sites: Annotated[
+        str | None, typer.Option(metavar="molecules", help="the atoms of molecules, with their names and bonds, in place of a point for each body")
+    ] = None,
     units: Annotated[str | None, typer.Option(metavar="UNITS", help="of the run: molecular, si, or a unit of length such as nm [unknown]")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="replace what exists")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="the files as JSON")] = False,
@@ -35,6 +38,7 @@ def export(
     bismut run magnetic-dipoles --observe energy,paths --out dipoles
     bismut export dipoles --to gsd
     bismut export dipoles --to csv --only energy --out energy.csv
+    bismut export liquid --to gsd --sites molecules --units molecular
     """
     from bismut.cli.runs.from_options import assignments
     from bismut.errors import BismutError
@@ -46,9 +50,12 @@ def export(
     for name, value in values.items():
         if not isinstance(value, int | float):
             raise BismutError(f"--at expects a number for {name}, got {value!r}.")
+    if sites not in (None, "molecules"):
+        raise BismutError(f"--sites expects molecules, the sites that the potential of the run acts between, got {sites!r}. bm.export takes any.")
     place = out or run.with_name(f"{run.absolute().name}-{to}" if folder else f"{run.absolute().name}{chosen.endings[0]}")
     names = None if species is None else species.split(",")
-    files = write(run, place, to=to, only=only or (), trajectory=trajectory, at=values, species=names, units=units, overwrite=overwrite)
+    moving = {"trajectory": trajectory, "species": names, "sites": sites, "units": units}
+    files = write(run, place, to=to, only=only or (), at=values, overwrite=overwrite, **moving)
     if as_json:
         print_json([str(file) for file in files])
     for file in () if as_json else files:

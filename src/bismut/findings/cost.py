@@ -37,16 +37,16 @@ def seconds_for(operations: float, mode: str | None = None) -> float:
     return operations * (_BY_XLA if mode == "xla" else 1) / RATE
 
 
-def operations_of(program: Program) -> float:
-    """Scalar operations, those in loops as often as these run."""
-    return float(sum(map(_of_equation, program.eqns)))
+def operations_of(program: Program, near: float = _NEAR) -> float:
+    """Scalar operations, those in loops as often as these run, with so many bodies near one another where there is a cutoff."""
+    return float(sum(_of_equation(equation, near) for equation in program.eqns))
 
 
-def _of_equation(equation: Equation) -> float:
+def _of_equation(equation: Equation, near: float) -> float:
     name, parameters = equation.primitive.name, equation.params
-    inner = [operations_of(part) for part in equation.programs]
+    inner = [operations_of(part, near) for part in equation.programs]
     if inner:
-        return max(inner) if name == "cond" else _repeated(name, parameters) * sum(inner)
+        return max(inner) if name == "cond" else _repeated(name, parameters, near) * sum(inner)
     size = sum(v.aval.size for v in equation.outvars)
     if name == "dot_general":
         (left, _), _ = parameters["dimension_numbers"]
@@ -54,7 +54,7 @@ def _of_equation(equation: Equation) -> float:
     return float(size)
 
 
-def _repeated(name: str, parameters: dict[str, Any]) -> float:
+def _repeated(name: str, parameters: dict[str, Any], near: float) -> float:
     """How often the inside of an equation runs."""
     if name == "scan":
         return float(parameters["length"])
@@ -65,4 +65,4 @@ def _repeated(name: str, parameters: dict[str, Any]) -> float:
         return float(layout.length)
     if layout.bonds is not None:
         return float(len(layout.bonds.i))
-    return 0.5 * layout.length * min(layout.length - 1, _NEAR if layout.reach is not None else layout.length)
+    return 0.5 * layout.length * min(layout.length - 1, near if layout.reach is not None else layout.length)

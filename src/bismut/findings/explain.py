@@ -17,10 +17,10 @@ from bismut.flows import Flow, VariationalFlow
 from bismut.flows.hamiltonian_step import CoadjointFlow, HamiltonianFlow
 from bismut.formatting import PlainText, counted
 from bismut.mechanics import Box, Scheme, State, System
-from bismut.mechanics.bodies.inventory import acting_terms
+from bismut.mechanics.bodies.inventory import acting_terms, declared_terms
 from bismut.mechanics.bodies.lattice import LatticeTerm
 from bismut.mechanics.bodies.pairs import PairTerm
-from bismut.mechanics.bodies.terms import Potential
+from bismut.mechanics.bodies.terms import Potential, Terms
 from bismut.noise import Wiener
 from bismut.process import check_process
 from bismut.programs import trace
@@ -109,10 +109,11 @@ def _formulas(scheme: Scheme) -> list[str]:
 
 def _long_range(scheme: Scheme) -> list[str]:
     """What charges and dipoles do beyond a cutoff: how an Ewald sum is split and what its waves cost, or which reaction field there is."""
-    system, terms, lines = scheme.system, acting_terms(scheme.system._potential), []
+    system, terms, lines = scheme.system, declared_terms(scheme.system._potential), []
     surrounding = lambda dielectric: "a conductor" if np.isinf(dielectric) else f"a medium with ε = {dielectric:g}"
     if not isinstance(terms, Potential):
         return []
+    whole = acting_terms(system._potential) or terms
     for alone in terms.single():
         (part,) = alone.parts
         if isinstance(part, PairTerm) and part.field is not None and part.cutoff is not None:
@@ -122,16 +123,23 @@ def _long_range(scheme: Scheme) -> list[str]:
             sum_, alpha, count = part.ewald, part.splitting.alpha, len(part.splitting.waves)
             near = sum_.cutoff(part.cutoff, part.box).end
             lines.append(f"  long range   Ewald sum of accuracy {sum_.accuracy:g} in {_sides(part.box)} within {surrounding(sum_.dielectric)}")
-            share = f"{_share(system, alone, terms):.0%} of the operations of the forces"
+            within = 4 / 3 * np.pi * near**3 / float(np.prod(part.box.lengths))
+            differentiated = whole is terms or any(one is part for one in whole.parts)
+            share = (
+                f"{_share(system, alone, whole, within):.0%} of the operations of the forces"
+                if differentiated
+                else "in the energy alone, as forces are given"
+            )
             lines.append(f"               α = {alpha:.4g}, near part to {near:.4g}, {count} wave vectors: {share}")
     return lines
 
 
-def _share(system: System, term: Potential, whole: Potential) -> float:
-    """Operations of the forces of a term, of those of all."""
+def _share(system: System, term: Potential, whole: Terms, within: float) -> float:
+    """Operations of the forces of a term, of those of all, with that share of the bodies within the cutoff of one."""
     q, t = jax.eval_shape(lambda: system.space.origin(system.dtype)), jax.ShapeDtypeStruct((), system.dtype)
     forces = lambda energy: lambda q, t: jax.grad(lambda q: energy(q, None, t, system.parameters))(q)
-    own, of_all = (operations_of(trace(forces(energy), q, t).program) for energy in (term, whole))
+    near = within * len(jax.tree.leaves(q)[0])
+    own, of_all = (operations_of(trace(forces(energy), q, t).program, near) for energy in (term, whole))
     return own / of_all
 
 

@@ -8,7 +8,6 @@ A point of a space becomes a frame and a frame a point (`placement_of`, `point_o
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -18,14 +17,7 @@ import scipy
 from bismut.drawing import in_space, quaternions
 from bismut.errors import ShapeError
 from bismut.mechanics import Box, Inventory
-
-ELEMENTS = frozenset(
-    re.findall(
-        "[A-Z][a-z]?",
-        "XHHeLiBeBCNOFNeNaMgAlSiPSClArKCaScTiVCrMnFeCoNiCuZnGaGeAsSeBrKrRbSrYZrNbMoTcRuRhPdAgCdInSnSbTeIXeCsBaLaCePrNdPmSmEuGdTbDyHoErTmYbLuHfTaWReOsIr"
-        "PtAuHgTlPbBiPoAtRnFrRaAcThPaUNpPuAmCmBkCfEsFmMdNoLrRfDbSgBhHsMtDsRgCnNhFlMcLvTsOg",
-    )
-)
+from bismut.mechanics.bodies.site_table import ELEMENTS
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ import numpy as np
 
 from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.mechanics import Body, Inventory
-from bismut.mechanics.bodies.site_table import Molecule
-from bismut.sharing.frames import ELEMENTS, Frames, matrices_of
+from bismut.sharing.frames import Frames, matrices_of
 
 _SAME = 1e-9  # relative: masses and inertias that differ by less are equal
 
@@ -60,7 +59,7 @@ def _own_sites(bodies: Inventory) -> Sites:
     if not bodies.molecules:
         raise BismutError('sites="molecules" stands for the sites that the potential acts between, but it has none. Give body(...) or points.')
     kinds = np.zeros(bodies.bodies, int) if bodies.kinds is None else bodies.kinds
-    atoms = [_atoms(one) for one in bodies.molecules]
+    atoms = [one.atoms for one in bodies.molecules]
     known = sites_of([atoms[kind].points for kind in kinds], bodies)
     names = [atoms[kind].names for kind in kinds]
     starts = np.cumsum([0, *(len(atoms[kind].points) for kind in kinds)])
@@ -68,13 +67,6 @@ def _own_sites(bodies: Inventory) -> Sites:
     bonds = np.concatenate([trees[kind] + start for kind, start in zip(kinds, starts, strict=False)])
     named = None if any(one is None for one in names) else tuple(name for one in names for name in one or ())
     return known._replace(names=named, bonds=bonds)
-
-
-def _atoms(molecule: Molecule) -> Molecule:
-    if molecule.names is None:
-        return molecule
-    real = [i for i, name in enumerate(molecule.names) if name in ELEMENTS] or list(range(len(molecule.names)))
-    return Molecule(molecule.points[real], tuple(molecule.names[i] for i in real))
 
 
 def _for_each(given: Any, count: int) -> Sequence[Any]:

@@ -1,13 +1,13 @@
 """The drawing of a system that defines none: read off its space, its masses and its pair terms.
 
-(x, R)      ellipsoids of inertia, or what repulsion says of their size; arrows for dipoles, lines for springs, the box
+(x, R)      ellipsoids of inertia, or what repulsion says of their size; atoms of molecules by name; arrows for dipoles, lines for springs, the box
 R alone     an ellipsoid that turns about its centre
 x           balls, in space, in the plane or on the line
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -16,11 +16,13 @@ import numpy as np
 from bismut.drawing import Drawing, Line, Part, about_third, in_space, semi_axes, towards
 from bismut.errors import BismutError
 from bismut.mechanics import Body, Box, System
+from bismut.mechanics.bodies.inventory import common_box, declared_terms
 from bismut.mechanics.bodies.pairs import PairTerm
-from bismut.mechanics.bodies.terms import Terms
 from bismut.mechanics.subsystems import QuadraticKinetic
 
 _ARROW = "ink"
+_ATOMS = {"H": "ink", "C": "soft", "N": "blue", "O": "vermilion", "S": "ochre", "Cl": "sage"}  # as near as the palette comes to what chemists use
+_OTHERS = ("blue", "vermilion", "sage", "sky", "magenta", "ochre")
 
 
 def default_drawing(system: System | None, q: Any, shapes: Body | None = None) -> Drawing:
@@ -33,9 +35,10 @@ def default_drawing(system: System | None, q: Any, shapes: Body | None = None) -
     x = in_space(x)
     terms = list(pair_terms(system))
     # A box that changes is not drawn: recorded paths do not hold its sides, and bodies are shown where they are.
-    box = next((term.box for term in terms if term.box is not None and term.least is None), None)
+    box = None if system is None or any(term.least is not None for term in terms) else common_box(system)
     atoms = None if shapes is not None or R is None else _atoms(terms, x.shape[1])
     parts = _clouds(shapes, x.shape[1]) if shapes is not None else _bodies(system, terms, x, R) if atoms is None else atoms
+    parts = parts if R is not None or len(parts) != 1 else _named(terms, parts[0], x.shape[1])
     lines = [*_springs(terms), *([] if atoms is None else _molecules(terms, x.shape[1]))]
     return Drawing(x, R, [*parts, *_dipoles(terms, x, R, parts)], lines, trails, _sides(box), flat)
 
@@ -66,10 +69,8 @@ def _turns(leaf: np.ndarray) -> bool:
 
 def pair_terms(system: System | None) -> Iterator[PairTerm]:
     """What acts between bodies, where the potential is a sum of ready-made terms."""
-    here = None if system is None else system._potential
-    while here is not None and not isinstance(here, Terms):
-        here = getattr(here, "function", None) or getattr(here, "inner", None)
-    return (part for part in (here.parts if isinstance(here, Terms) else ()) if isinstance(part, PairTerm))
+    known = None if system is None else declared_terms(system._potential)
+    return (part for part in (() if known is None else known.parts) if isinstance(part, PairTerm))
 
 
 def moments_of(system: System | None, bodies: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -125,29 +126,49 @@ def _clouds(shapes: Body, bodies: int) -> list[Part]:
 
 
 def _atoms(terms: list[PairTerm], bodies: int) -> list[Part] | None:
-    """The sites of molecules that the potential acts between, as balls; None if there are none. Those that repel are large."""
+    """The atoms of molecules that the potential acts between, as balls, coloured where they have names; None if there are none. Those that repel are
+    large."""
     table = next((term.sites for term in terms if term.sites is not None), None)
     if table is None or table.molecules is None:
         return None
     extent = max(float(np.abs(one.points).max(initial=0.0)) for one in table.molecules) or 1.0
     deep = ~table.silent("epsilon")
     kinds = np.zeros(bodies, int) if table.species is None else table.species
+    colours = _colours([name for one in table.molecules for name in one.atoms.names or ()])
     return [
-        Part("ball", (0.6 if deep[a] else 0.35) * extent, body=np.flatnonzero(kinds == kind), at=z)
+        Part("ball", (0.6 if deep[a] else 0.35) * extent, np.flatnonzero(kinds == kind), one.points[a], colour=one.names and colours[one.names[a]])
         for kind, one in enumerate(table.molecules)
-        for a, z in enumerate(one.points)
+        for a in one.real
         if (kinds == kind).any()
     ]
 
 
 def _molecules(terms: list[PairTerm], bodies: int) -> Iterator[Line]:
-    """The sites of each molecule, joined by the shortest tree."""
+    """The atoms of each molecule, joined by the shortest tree."""
     table = next(term.sites for term in terms if term.sites is not None)
     kinds = np.zeros(bodies, int) if table.species is None else table.species
-    for kind, one in enumerate(table.molecules):
+    for kind, one in enumerate(molecule.atoms for molecule in table.molecules):
         these = np.flatnonzero(kinds == kind)
         for a, b in one.tree if len(these) else ():
             yield Line(these, these, one.points[a], one.points[b])
+
+
+def _named(terms: list[PairTerm], part: Part, bodies: int) -> list[Part]:
+    """Points with names, those of each name in a colour."""
+    table = next((term.sites for term in terms if term.sites is not None), None)
+    if table is None or table.names is None or len(table.names) != bodies:
+        return [part]
+    size, names = np.asarray(part.size, float), np.array(table.names)
+    alike = {name: np.flatnonzero(names == name) for name in sorted(set(table.names))}
+    colours = _colours(table.names)
+    return [part._replace(size=size[these] if size.ndim == 2 else size, body=these, colour=colours[name]) for name, these in alike.items()]
+
+
+def _colours(names: Sequence[str]) -> dict[str, str]:
+    """A colour for each name: that of the element, or one that no other has while there are some."""
+    known = {name: _ATOMS[name] for name in names if name in _ATOMS}
+    free = [one for one in _OTHERS if one not in known.values()] or _OTHERS
+    return known | {name: free[number % len(free)] for number, name in enumerate(sorted(set(names) - set(known)))}
 
 
 def _dipoles(terms: list[PairTerm], x: np.ndarray, R: Any, parts: list[Part]) -> list[Part]:

@@ -98,6 +98,23 @@ def test_rigid_bodies_have_the_molecular_virial():
     assert np.isclose(np.trace(tensor) * side**3, -(energy(1 + 1e-6) - energy(1 - 1e-6)) / 2e-6, rtol=1e-7)
 
 
+def test_a_field_that_turns_bodies_does_not_press():
+    """It does no work when the box is strained; one that pulls at centres does, and is refused."""
+    K, side = 8, 6.0
+    U = bm.dipoles((0.0, 0.0, 1.0), cutoff=2.9) + bm.soft_spheres(cutoff=2.9)
+    R = jax.vmap(bm.SO3().random)(jax.random.split(jax.random.key(1), K))
+    state = bm.State((jnp.asarray(lattice(2, side)[:K]), R), (jnp.ones((K, 3)), jnp.zeros((K, 3))))
+    scheme = lambda more: bm.Verlet(bm.rigid_bodies(mass=np.ones(K), inertia=np.ones((K, 3)), potential=more, box=side))
+    field = bm.uniform_field((0.3, 0.0, 1.0), moments=(0.0, 0.0, 1.0))
+    bare, turned = (np.asarray(bm.pressure_tensor(scheme(more), state)) for more in (U, U + field))
+    np.testing.assert_array_equal(turned, bare)
+    run = {"step": 0.01, "steps": 2, "trajectories": 2, "every": 1, "observe": {"P": bm.pressure}}
+    result = bm.simulate(scheme(U + field), scheme(U + field).start(state.q, momentum=state.p), **run)  # in the machine loop as well
+    assert np.isclose(float(result.P.mean[0]), np.trace(bare) / 3, rtol=1e-12)
+    with pytest.raises(DomainError, match="act otherwise"):
+        bm.pressure_tensor(scheme(U + bm.harmonic_trap(1.0)), state)
+
+
 def test_an_ideal_gas_has_its_pressure_and_fluctuations():
     """P V = N kT and Var P = 2 P²/(3N): the kinetic energy of N points at fixed volume."""
     count, side, kT = 32, 40.0, 1.3

@@ -8,6 +8,7 @@ import pytest
 import bismut as bm
 from bismut.errors import DomainError, ShapeError
 from bismut.flows import VariationalFlow
+from bismut.mechanics import inventory
 from bismut.programs.evaluation import evaluate
 from tests.mechanics.bodies.configurations import scattered
 
@@ -111,3 +112,18 @@ def wrong_force(x, R, parameters):
 def test_forces_that_do_not_belong_to_the_potential_are_refused(own, error, words):
     with pytest.raises(error, match=words):
         system(**own)
+
+
+def test_what_is_known_of_bodies_is_known_with_own_forces():
+    """Sites, box and names; a box given around pair terms that have their forces already is refused, as neither would see it."""
+    pairs = bm.sites([[0.1, 0, 0], [-0.1, 0, 0]], charges=[0.5, -0.5], cutoff=1.5, names=("H", "F"))
+    bodies = {"mass": [1.0, 1.0], "inertia": np.ones((2, 3))}
+    still = lambda x, R: (0 * x, 0 * x)
+    plain = bm.rigid_bodies(potential=pairs, box=4.0, **bodies)
+    given = bm.rigid_bodies(potential=pairs, box=4.0, forces=still, check_forces=False, **bodies)
+    assert str(inventory(given).data()) == str(inventory(plain).data())
+    assert inventory(given).molecules[0].names == ("H", "F")
+    before = bm.rigid_bodies(potential=2.0 * bm.with_forces(pairs.inside((4.0, 4.0, 4.0)), still), box=4.0, **bodies)
+    assert inventory(before).box == bm.Box((4.0, 4.0, 4.0))
+    with pytest.raises(DomainError, match="holds pair terms that a box cannot be given to"):
+        bm.rigid_bodies(potential=bm.with_forces(pairs, still), box=4.0, **bodies)

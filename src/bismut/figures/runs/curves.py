@@ -148,10 +148,11 @@ def series(figure: Any, shown: Observed) -> None:
 
 
 def functions(figure: Any, shown: Observed) -> None:
-    """A function of lag, of distance or of wave number, or a survival curve."""
-    axis, caption = figure.add_subplot(), shown.caption
-    curve = curve_of(shown)
+    """A function of lag, of distance or of wave number, or a survival curve; under g(r) the neighbours within r."""
+    curve, below = curve_of(shown), _neighbours(shown)
     assert curve is not None
+    axis, lower = (figure.add_subplot(), None) if below is None else figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    caption = shown.caption
     single = curve.y.shape[1] == 1
     draw_curve(axis, curve, **({"label": _ERRORS} if single else {}))
     if "survival" in shown.data:
@@ -159,7 +160,19 @@ def functions(figure: Any, shown: Observed) -> None:
         caption = f"{caption}; {int(shown.data['censored'])} of {int(shown.data['count'])} never seen to pass"
     if curve.error is not None or not single:
         legend(axis, None if single or curve.y.shape[1] > _LINES else _ERRORS)
+    if below is not None:
+        draw_curve(lower, below)
+        axis.set_xlabel("")
     titled(figure, curve.title, caption)
+
+
+def _neighbours(shown: Observed) -> Curve | None:
+    """How many points lie within r of one, with errors, where they were counted: at the ends of the bins."""
+    data = shown.data
+    if not {"coordination", "coordination_stderr"} <= set(map(str, data)) or "cosine" in data.sizes:
+        return None
+    y, error = (np.asarray(data[name]).T for name in ("coordination", "coordination_stderr"))
+    return Curve(data["edges"].values[1:], y, error, ["" for _ in data["kind"].values], "r", "neighbours within r", "")
 
 
 def levels(figure: Any, shown: Observed) -> None:

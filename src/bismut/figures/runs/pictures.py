@@ -138,7 +138,7 @@ def _of(shown: Observed) -> dict[str, Picture]:
     if "lag" in axes:
         return one(" over lag", functions)
     if {"g", "S"} & kinds and {"r", "k"} & axes and "cosine" not in axes:
-        return one(" with two standard errors", functions)
+        return one(" with two standard errors", functions, (8.0, 6.5 if "coordination_stderr" in kinds else 5.0))
     if "g" in kinds and "cosine" in axes:
         return one(" by distance and angle", resolved, (7.0, 5.0))
     if {"polarisation", "nematic"} <= kinds:

@@ -18,11 +18,10 @@ from bismut.mechanics.bodies.inventory import inventory
 from bismut.mechanics.bodies.lattice import LatticeTerm
 from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.terms import BodyTerm, ManyBodyTerm, Potential, Terms, TupleTerm
-from bismut.mechanics.bodies.virial import boxed_potential
+from bismut.mechanics.bodies.virial import acts_on_places, boxed_potential
 from bismut.mechanics.function import UserFunction, required_function
 from bismut.mechanics.mechanical import with_potential
 from bismut.mechanics.system import System
-from bismut.programs.dependence import depends
 
 _LEAST = 0.9  # of the sides, unless something else is asked for: lists then hold 1/0.9³ = 1.37 times as many pairs
 _ROOM = 0.95  # of the sides: a box that cannot shrink to this soon touches its limit
@@ -92,8 +91,7 @@ def _check(part: Any, box: Box, system: System) -> None:
         case ManyBodyTerm():
             raise DomainError(f"{part.name} is a function of all bodies, which does not see the box. Use pair terms, such as pair_potential(...).")
         case BodyTerm():
-            x, R = q if isinstance(q := system._anywhere()[0], tuple) else (q, None)
-            if depends(lambda x: Potential.of(part)(x, R), x):
+            if acts_on_places(part, system):
                 raise DomainError(f"{part.name} acts on places, which a box that is scaled moves: there a field may act on orientations only.")
 
 

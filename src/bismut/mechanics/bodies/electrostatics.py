@@ -12,6 +12,10 @@ path U is continuous, and energy is conserved; two states that differ by images 
 the splitting: e^{−(αd)²} = δ and e^{−(k/2α)²} = δ, where charges that see nothing of each other are at least d apart: the cutoff less twice the
 size of bodies, as cutoffs are between centres. Bodies of several charges take δ/30, as the forces on them nearly cancel, and dipoles δ/100.
 Measured on random boxes, forces err by less than δ, relative to their root mean square.
+
+The accuracy does not choose the cutoff c. Pairs cost ∝ c³ and waves ∝ 1/c³, so operations are fewest where both cost the same. The default, half of
+the shortest side, is near that up to some thousand charges (N = 1000, δ = 1e−5: 46 % of operations are those of waves), and too large for more: of
+4096 charges (17 %) c = 3/8 of the side saves a quarter of all operations. It stays the default because energies depend on it, within δ.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.errors import DomainError, ShapeError
-from bismut.mechanics.bodies.terms import Potential
+from bismut.mechanics.bodies.terms import ManyBodyTerm, Potential, Term, Terms
 from bismut.mechanics.function import Adapter, UserFunction, required_function
 from bismut.spaces import SO3, Euclidean
 
@@ -68,8 +68,27 @@ class _WithForces(Adapter):
     forces: UserFunction
     energy: Callable
 
+    @property
+    def periodic(self) -> bool:
+        """Whether the energy sees images."""
+        return getattr(self.potential.function, "periodic", False)
+
     def __call__(self, x, R, t=None, parameters=None):
         return self.energy(x, R, t, parameters)
+
+
+def opened(terms: Terms) -> Terms:
+    """The same values, with forces of one's own taken off: the terms beneath them, which know their box, their sites and their cutoffs."""
+    beneath = [_beneath(part) for part in terms.parts]
+    return terms._with([part for parts in beneath for part in parts], terms._name)
+
+
+def _beneath(part: Term) -> tuple[Term, ...]:
+    own = part.function.function if isinstance(part, ManyBodyTerm) else None
+    if not isinstance(own, _WithForces) or not isinstance(own.potential.function, Terms):
+        return (part,)
+    inner = opened(own.potential.function).parts
+    return inner if part.factor is None else tuple(one.scaled(part.factor) for one in inner)
 
 
 def checked(result: Any, x):

@@ -18,11 +18,12 @@ import numpy as np
 
 from bismut.errors import ShapeError
 from bismut.mechanics.bodies.box import Box
+from bismut.mechanics.bodies.forces import opened
 from bismut.mechanics.bodies.pairs import PairTerm
 from bismut.mechanics.bodies.shapes import principal_axes
 from bismut.mechanics.bodies.site_table import Molecule, SiteTable
 from bismut.mechanics.bodies.terms import Potential, Terms
-from bismut.mechanics.function import UserFunction
+from bismut.mechanics.function import Adapter, UserFunction
 from bismut.mechanics.state import State
 from bismut.mechanics.subsystems import QuadraticKinetic
 from bismut.mechanics.system import System
@@ -105,8 +106,8 @@ def inventory(system: System) -> Inventory | None:
     form = _form(space)
     if form is None:
         return None
-    acting = acting_terms(system._potential)
-    bodies = Inventory(*form, count, box=_box(system), changing=acting is not None and acting.follows_box)
+    acting = declared_terms(system._potential)
+    bodies = Inventory(*form, count, box=common_box(system), changing=acting is not None and acting.follows_box)
     table = site_table(system)
     if table is not None and table.molecules is not None and bodies.kind == "bodies":
         bodies = replace(bodies, molecules=table.molecules, kinds=table.species)
@@ -192,16 +193,16 @@ def _with_masses(bodies: Inventory, masses: list[np.ndarray]) -> Inventory:
     return replace(bodies, moments=np.stack(moments), axes=np.ascontiguousarray(np.stack(axes)))
 
 
-def _box(system: System) -> Box | None:
-    """The box of what acts, if all of it is in the same."""
-    acting = [acting_terms(one) for one in (system._potential, system._noise)]
+def common_box(system: System) -> Box | None:
+    """The box of what acts, if all of it is in the same; of one that changes, as it was declared."""
+    acting = [declared_terms(one) for one in (system._potential, system._noise)]
     boxes: set[Box] = set().union(*(terms.boxes for terms in acting if terms is not None))
     return boxes.pop() if len(boxes) == 1 else None
 
 
 def site_table(system: System) -> SiteTable | None:
     """The sites between which the potential acts, if it has some; those of the first such term."""
-    terms = acting_terms(system._potential)
+    terms = declared_terms(system._potential)
     tables = [part.sites for part in (() if terms is None else terms.parts) if isinstance(part, PairTerm) and part.sites is not None]
     return tables[0] if tables else None
 
@@ -219,6 +220,15 @@ def acting_terms(function: UserFunction | None) -> Terms | None:
     while hasattr(acting, "inner"):
         acting = acting.inner.function
     return acting if isinstance(acting, Terms) else None
+
+
+def declared_terms(function: UserFunction | None) -> Terms | None:
+    """The terms that a function of a system was declared with, beneath forces of the user's own and parameters that follow a protocol: what they say
+    of boxes, sites and sizes holds there too. What is computed is computed with `acting_terms`."""
+    acting: Any = function
+    while isinstance(acting, UserFunction | Adapter) and not isinstance(acting, Terms):
+        acting = getattr(acting, "function", None) or getattr(acting, "inner", None)
+    return opened(acting) if isinstance(acting, Terms) else None
 
 
 def term_energies(system: System, state: State, t: Any) -> Any:

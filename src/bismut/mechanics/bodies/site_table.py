@@ -7,6 +7,7 @@ Kinds with fewer sites than others are padded with sites at the centre that do n
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -18,12 +19,32 @@ from bismut.errors import DomainError, ShapeError
 from bismut.mechanics.bodies.arrays import numbers, per_body
 from bismut.programs.codegen.elementary.numbers import elementary
 
+ELEMENTS = frozenset(
+    re.findall(
+        "[A-Z][a-z]?",
+        "XHHeLiBeBCNOFNeNaMgAlSiPSClArKCaScTiVCrMnFeCoNiCuZnGaGeAsSeBrKrRbSrYZrNbMoTcRuRhPdAgCdInSnSbTeIXeCsBaLaCePrNdPmSmEuGdTbDyHoErTmYbLuHfTaWReOsIr"
+        "PtAuHgTlPbBiPoAtRnFrRaAcThPaUNpPuAmCmBkCfEsFmMdNoLrRfDbSgBhHsMtDsRgCnNhFlMcLvTsOg",
+    )
+)
+
 
 class Molecule(NamedTuple):
     """The sites of one kind of body: places (n, 3) in its frame, and names, or None."""
 
     points: np.ndarray
     names: tuple[str, ...] | None
+
+    @property
+    def atoms(self) -> Molecule:
+        """Those of its sites that are atoms: where they have names, elements, without the M of TIP4P, say."""
+        real = self.real
+        return Molecule(self.points[real], None if self.names is None else tuple(self.names[a] for a in real))
+
+    @property
+    def real(self) -> list[int]:
+        """The numbers of the sites that are atoms; all of them where no name is that of an element."""
+        every = list(range(len(self.points)))
+        return every if self.names is None else [a for a in every if self.names[a] in ELEMENTS] or every
 
     @property
     def tree(self) -> np.ndarray:

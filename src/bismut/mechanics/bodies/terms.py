@@ -48,8 +48,11 @@ class ManyBodyTerm:
         return replace(self, factor=factor if self.factor is None else factor * self.factor)
 
     def inside(self, box: Box) -> ManyBodyTerm:
-        """A function of all bodies takes images in a box by itself."""
-        del box
+        """A function of all bodies takes images in a box by itself; pair terms within it, which do not, are not left without them silently."""
+        if self.box != box and getattr(self.function.function, "periodic", False):
+            raise DomainError(
+                f"{self.name} holds pair terms that a box cannot be given to from outside. Put them into {box} first: with .inside(box)."
+            )
         return self
 
     def at(self, x, R, t, parameters):
@@ -285,6 +288,8 @@ def in_box(name: str, given: Callable | None, box: Any, axes: int) -> Callable |
         return given
     if not isinstance(given, Terms):
         raise DomainError(f"box= acts on pair terms, but {name} is one function of all bodies. Use pair_potential(...), or box.nearest(r) inside it.")
+    for part in given.parts:
+        part.inside(known)  # refuses what would not see it
     return given.inside(known) if given.periodic else given
 
 

@@ -23,10 +23,11 @@ import numpy as np
 
 from bismut.errors import DomainError
 from bismut.mechanics.bodies.box import Box
+from bismut.mechanics.bodies.forces import opened
 from bismut.mechanics.bodies.inventory import acting_terms, inventory
 from bismut.mechanics.bodies.lattice import LatticeTerm
 from bismut.mechanics.bodies.pairs import Lost, PairTerm, distances
-from bismut.mechanics.bodies.terms import Potential, TupleTerm
+from bismut.mechanics.bodies.terms import BodyTerm, Potential, TupleTerm
 from bismut.mechanics.state import State
 from bismut.mechanics.system import System
 from bismut.programs.dependence import depends
@@ -45,7 +46,24 @@ def pressure_tensor(system: System, state: State, t) -> Any:
     v, p = (tree[0] if isinstance(tree, tuple) else tree for tree in (v, p))
     motion = jnp.einsum("ia,ib->ab", p, v)
     volume = np.prod(box.lengths) if state.box is None else jnp.prod(state.box)
-    return (motion + potential.virial(x, R, t, system.in_box_of(state).parameters)) / volume
+    pressing = _pressing(potential, system)
+    if not pressing.parts:
+        return motion / volume
+    return (motion + pressing.virial(x, R, t, system.in_box_of(state).parameters)) / volume
+
+
+def _pressing(potential: Potential, system: System) -> Potential:
+    """The terms that depend on places: fields that act on orientations only do no work when box and places are strained. Forces of the user's own are
+    those of their energy, which is what is differentiated."""
+    terms = opened(potential)
+    return terms._with([part for part in terms.parts if not isinstance(part, BodyTerm) or acts_on_places(part, system)], terms._name)
+
+
+def acts_on_places(part: BodyTerm, system: System) -> bool:
+    """Whether the energy of single bodies depends on where they are, as its program shows."""
+    q = jax.eval_shape(lambda: system.space.origin(system.dtype))
+    x, R = q if isinstance(q, tuple) else (q, None)
+    return depends(Potential.of(part), x, R)
 
 
 def boxed_potential(system: System) -> tuple[Potential, Box]:
@@ -57,7 +75,8 @@ def boxed_potential(system: System) -> tuple[Potential, Box]:
         raise DomainError("A pressure needs a closed periodic box: mechanical(..., box=) or rigid_bodies(..., box=) with pair terms as potential.")
     if system.constraints:
         raise DomainError("The pressure of a system with constraints needs their forces, which a state does not hold. Use rigid_bodies.")
-    assert isinstance(terms, Potential)
+    if not isinstance(terms, Potential):
+        raise DomainError("A pressure needs a potential made of terms, which see the box, such as lennard_jones(...); a plain function does not.")
     return terms, bodies.box
 
 
@@ -78,7 +97,7 @@ def tail_correction(system: System) -> TailCorrection:
     field or an Ewald sum.
     """
     potential, box = boxed_potential(system)
-    bodies = inventory(system)
+    potential, bodies = _pressing(potential, system), inventory(system)
     assert bodies is not None
     cut = [term for term in potential.parts if not _whole(term)]
     if not cut:
