@@ -1,8 +1,9 @@
 """Averages over draws are those of the density, within 4 standard errors of the frozen chain's own effective sample size.
 
 Each number is compared at 4 standard errors, a false alarm in 16 000. Seeds are fixed. In `make test`, on one or two hundred chains: matrix Fisher on
-SO(3), von Mises–Fisher on S², the density on a torus of mici's documentation, the rigid trimer by area, and the other two kernels, 12 numbers, of
-which one seed in 1300 would miss one. In `make measure`: these and all others with five hundred chains, about 40 numbers, one seed in 400.
+SO(3), von Mises–Fisher on S², the density on a torus of mici's documentation, the rigid trimer and a curve by area, and the other two kernels, 14
+numbers, of which one seed in 1100 would miss one. In `make measure`: these and all others with five hundred chains,
+about 45 numbers, one seed in 350.
 """
 
 import jax.numpy as jnp
@@ -113,6 +114,21 @@ def test_rigid_trimer(measure, exact, settings):
     held(draws, ((x[..., 0, :] - x[..., 1, :]) * (x[..., 2, :] - x[..., 1, :])).sum(-1) ** 2, exact)
 
 
+CURVES = [("surface", lambda x: np.hypot(1, np.exp(x))), pytest.param("conditional", lambda x: 1.0, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("measure", "weight"), CURVES, ids=["surface", "conditional"])
+def test_a_curve_in_the_numbers_themselves(measure, weight):
+    """s = eˣ with ρ = e^{−x²/2}: arc length in (x, s), not in the logarithms in which chains move, is √(1 + e^{2x}) dx; δ(s − eˣ) leaves dx."""
+    space, curve = {"x": bm.Euclidean(1), "s": bm.Positive()}, lambda p: p["s"] - jnp.exp(p["x"][0])
+    draws = bm.sample(space, lambda p: -0.5 * p["x"] @ p["x"], constraint=curve, measure=measure, **FEW)
+    moment = lambda k: quad(lambda x: x**k * weight(x) * np.exp(-0.5 * x**2), -10, 10)[0]
+    if measure == "surface":
+        assert moment(1) / moment(0) == pytest.approx(0.684, abs=5e-4)
+    held(draws, draws["x"][..., 0], moment(1) / moment(0))
+    held(draws, draws["x"][..., 0] ** 2, moment(2) / moment(0))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("measure", "power"), [("surface", 1), ("conditional", 0)])
 def test_density_on_a_torus(measure, power):
@@ -203,6 +219,17 @@ def test_simplex_and_positive_definite_matrices():
     held(draws, draws["x"][..., 0], alpha[0] / alpha.sum())
     held(draws, draws["S"][..., 0, 1], nu * V[0, 1])
     held(draws, draws["S"][..., 1, 1], nu * V[1, 1])
+
+
+@pytest.mark.slow
+def test_a_surface_in_matrices_and_shares():
+    """S_00 = 1 + x_0² with ρ = e^{−tr S} by area: G Gᵀ = 1 + 4 x_0² · 2/3, because on the simplex |∇x_0|² = 2/3."""
+    space = {"S": bm.PositiveDefinite(2), "x": bm.Simplex(3)}
+    bound = lambda p: p["S"][0, 0] - 1 - p["x"][0] ** 2
+    draws = bm.sample(space, lambda p: -jnp.trace(p["S"]), constraint=bound, **FEW)
+    # dS_01 dS_11 over det S > 0 with S_00 = s leave √s e^{−s}, dx_1 leaves 1 − x; the area is √(G Gᵀ) δ(g) dS dx
+    weight = lambda x: np.sqrt(1 + 4 * x**2 * 2 / 3) * np.sqrt(1 + x**2) * np.exp(-(x**2)) * (1 - x)
+    held(draws, draws["x"][..., 0], quad(lambda x: x * weight(x), 0, 1)[0] / quad(weight, 0, 1)[0])
 
 
 @pytest.mark.slow
