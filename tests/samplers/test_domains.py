@@ -36,6 +36,13 @@ def test_points_are_what_they_are_called():
     assert (bm.SO(2), bm.SO(3)) == (bm.SO2(), bm.SO3())
 
 
+def test_a_unitary_matrix_of_determinant_minus_one_is_none():
+    """Its determinant is as real as 1, but its phase is π."""
+    flat = lambda U: jnp.asarray(np.stack([U, np.zeros_like(U)]).reshape(-1))
+    assert np.abs(bm.SU(3).constraint(flat(np.diag([1.0, -1, -1])))).max() < 1e-15
+    assert np.abs(bm.SU(3).constraint(flat(np.diag([-1.0, 1, 1])))).max() == pytest.approx(np.pi)
+
+
 def _free_entries(domain, x):
     return x[:-1] if isinstance(domain, bm.Simplex) else x[np.tril_indices(len(x))]
 
