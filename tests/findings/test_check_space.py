@@ -154,7 +154,11 @@ def test_what_is_not_said_is_listed():
     assert [finding.law for finding in bm.check_space(Positive()).unmeasured] == ["stays on the space"]
 
 
-@pytest.mark.parametrize("domain", [bm.Sphere(2), bm.Simplex(3), bm.PositiveDefinite(2), bm.SU(2)], ids=str)
+SMALL = [bm.Sphere(2), bm.Simplex(3), bm.PositiveDefinite(2), bm.SU(2)]
+LARGE = [bm.Stiefel(4, 2), bm.SO(4), bm.SU(3)]
+
+
+@pytest.mark.parametrize("domain", [*SMALL, *LARGE], ids=str)
 def test_domains_are_checked_with_their_space(domain):
     report = bm.check_space(domain)
     assert report.ok, report

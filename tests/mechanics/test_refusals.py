@@ -10,6 +10,7 @@ import pytest
 
 import bismut as bm
 from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
+from bismut.mechanics.validation import check_space
 
 
 def bath(friction):
@@ -31,6 +32,9 @@ FREE = staticmethod(lambda q, v: 0.5 * v @ v)
         (lambda: bm.System(bm.Euclidean(2), FREE, noise=lambda q: jnp.outer(q, q)), ShapeError, "one value γ_i"),
         (lambda: bm.System(bm.Euclidean(2), FREE, force=lambda q, v: v[0]), ShapeError, "force must return"),
         (lambda: bm.System(bm.Circle(), lambda q, v: 0.5 * v**2, symmetries={"turn": bm.left_rotation(1.0)}), DomainError, "does not act on Circle"),
+        (lambda: check_space(bm.Sphere(2)), ShapeError, r"got Sphere\..*space=domain\.space and constraint=domain\.constraint"),
+        (lambda: check_space(bm.mechanical(bm.Circle())), ShapeError, r"got System\.$"),
+        (lambda: check_space(bm.Simplex(3)), ShapeError, r"space=domain\.space, on which domain\.point\(q\)"),
         (lambda: bm.left_rotation((0.0, 0.0, 0.0)), DomainError, "three finite numbers, not all zero"),
         (lambda: bm.left_rotation((0.0, 1.0)), DomainError, r"in the plane a number such as 1.0; got \(0.0, 1.0\)"),
         (lambda: bm.left_rotation(float("nan")), DomainError, "three finite numbers"),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.samplers.domain import checked_point, domain_of
+from bismut.samplers.domain import Domain, checked_point, domain_of
+from bismut.samplers.surface import surface_of
 from bismut.samplers.target import unit_target
 
 LARGE = [pytest.param(domain, marks=pytest.mark.slow) for domain in (bm.Sphere(5), bm.SO(4), bm.SU(2), bm.SU(3))]
@@ -35,6 +36,13 @@ def test_points_are_what_they_are_called():
     assert (bm.SO(2), bm.SO(3)) == (bm.SO2(), bm.SO3())
 
 
+def test_a_unitary_matrix_of_determinant_minus_one_is_none():
+    """Its determinant is as real as 1, but its phase is π."""
+    flat = lambda U: jnp.asarray(np.stack([U, np.zeros_like(U)]).reshape(-1))
+    assert np.abs(bm.SU(3).constraint(flat(np.diag([1.0, -1, -1])))).max() < 1e-15
+    assert np.abs(bm.SU(3).constraint(flat(np.diag([-1.0, 1, 1])))).max() == pytest.approx(np.pi)
+
+
 def _free_entries(domain, x):
     return x[:-1] if isinstance(domain, bm.Simplex) else x[np.tril_indices(len(x))]
 
@@ -46,6 +54,50 @@ def test_the_volume_element_is_a_determinant(domain):
         jacobian, volume = both(np.random.default_rng(seed).normal(size=domain.space.dim))
         constant = domain.n * np.log(2) if isinstance(domain, bm.PositiveDefinite) else 0.0
         assert float(volume) == pytest.approx(np.linalg.slogdet(jacobian)[1] - constant, abs=1e-11)
+
+
+CHARTS = [bm.Positive((3,)), bm.Simplex(4), bm.PositiveDefinite(3)]
+
+
+@pytest.mark.parametrize("domain", CHARTS, ids=str)
+def test_the_gradient_of_a_chart_is_that_among_all_entries(domain):
+    """a·b = ∂f/∂q (JᵀJ)⁻¹ ∂g/∂q, J the derivative of all entries of x; √det JᵀJ is the volume element but for a constant."""
+    jacobian = jax.jacobian(lambda q: domain.point(q).reshape(-1))
+    parts = jax.jit(lambda q, slopes: (jacobian(q), domain.log_volume(q), jax.vmap(lambda slope: domain.gradient(q, slope))(slopes)))
+    constants = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        q, slopes = rng.normal(size=domain.space.dim), rng.normal(size=(2, domain.space.dim))
+        J, volume, (a, b) = parts(q, slopes)
+        M = np.asarray(J.T @ J)
+        assert np.sum(a * b) == pytest.approx(slopes[0] @ np.linalg.solve(M, slopes[1]), rel=1e-10)
+        constants.append(0.5 * np.linalg.slogdet(M)[1] - float(volume))
+    assert np.ptp(constants) < 1e-12
+
+
+def test_what_an_area_adds_to_a_potential():
+    """Of s = eˣ in (x, log s): ½ log(2 e^{2x}) − ½ log(1 + e^{2x}); a sphere beside it changes nothing, nor does one alone."""
+    space = {"x": bm.Euclidean(1), "s": bm.Positive(), "n": bm.Sphere(2)}
+    _, area = surface_of(domain_of(space), lambda p: p["s"] - jnp.exp(p["x"][0]), "surface")
+    for x in (-1.3, 0.4, 2.0):
+        added = jax.jit(area)((jnp.array([x]), jnp.array([x]), jnp.array([0.0, 0.6, 0.8])))
+        assert float(added) == pytest.approx(0.5 * np.log(2 * np.exp(2 * x) / (1 + np.exp(2 * x))), abs=1e-13)
+    assert surface_of(domain_of(bm.Sphere(2)), lambda x: x[0], "surface")[1] is None
+
+
+class Unfinished(bm.Positive):
+    """A chart of somebody's own with a volume and no lengths, as `Positive` would be without its gradient."""
+
+    gradient = Domain.gradient
+
+
+def test_an_area_without_lengths_is_refused():
+    g = lambda p: p["s"] - jnp.exp(p["x"][0])
+    space = {"x": bm.Euclidean(1), "s": Unfinished()}
+    with pytest.raises(bm.errors.DomainError, match=r"needs its gradient\(q, slope\).*measure='conditional'"):
+        surface_of(domain_of(space), g, "surface")
+    assert surface_of(domain_of(space), g, "conditional")[1] is not None
+    assert surface_of(domain_of({"x": bm.Euclidean(2), "R": bm.SO3()}), lambda p: p["x"] @ p["x"] - 1, "surface")[1] is None
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import betainc
+from scipy.special import betainc, iv
 
 import bismut as bm
 from bismut.samplers import diagnostics
@@ -137,6 +137,25 @@ def test_a_ladder_of_any_parameter():
     assert float(draws.scheme.target.log_density(jnp.zeros(1) + 0.5 / draws.target.roots[0][0, 0])) == pytest.approx(-0.5 * 0.5**2 - 4 * 0.5**4)
     square = draws["x"][..., 0] ** 2
     assert abs(square.mean() - moment(2) / moment(0)) < 4 * square.std() / np.sqrt(diagnostics.ess_mean(square))
+
+
+@pytest.mark.slow
+def test_a_surface_in_pieces_held_softly():
+    """Circles of radius 1 and 1.2 with ρ = e^{2 x₀ − g²/2ε²} and a ladder in ε, the first one 46 kT of barrier: the weight of the outer one by
+    quadrature over the radius, r I₀(2r) e^{−g²/2ε²}, at 4 standard errors of the chain's own size."""
+    g = lambda square: (square - 1) * (square - 1.44)
+    soft = lambda x, level: 2 * x[0] - 0.5 * (g(x @ x) / level) ** 2
+    draws = bm.sample(bm.Euclidean(2), soft, chains=48, draws=150, burn_in=150, ladder=np.geomspace(0.005, 0.08, 6), seed=6, progress=False)
+    outer = (np.linalg.norm(draws["x"], axis=-1) > 1.1).astype(float)
+    weight = lambda r: r * iv(0, 2 * r) * np.exp(-0.5 * (g(r * r) / 0.005) ** 2)
+    inside, outside = (quad(weight, a, b, points=[at], limit=400)[0] for a, b, at in ((0.9, 1.1, 1.0), (1.1, 1.3, 1.2)))
+    exact = outside / (inside + outside)
+    assert exact == pytest.approx(0.5727, abs=2e-3)
+    error = outer.std() / np.sqrt(diagnostics.ess_mean(outer))
+    assert abs(outer.mean() - exact) < 4 * error, f"{outer.mean()} ± {error}, exact {exact}"
+    assert error < 0.04
+    assert (np.ptp(outer, axis=1) > 0).mean() > 0.8  # chains were on both
+    assert draws.ladder.trips.sum() > 20
 
 
 def test_the_kernel_of_a_ladder_is_that_of_its_first_level():

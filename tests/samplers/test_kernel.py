@@ -7,6 +7,9 @@ import pytest
 
 import bismut as bm
 from bismut.samplers.diagnostics import ess_mean
+from bismut.samplers.domain import domain_of
+from bismut.samplers.scheme import Trajectories, Tuning
+from bismut.samplers.target import unit_target
 
 
 def walked(kernel, positions, steps, seed=0):
@@ -65,6 +68,50 @@ def test_one_trajectory_without_friction_is_the_trapezoid_action():
     assert np.abs(state.position - path.q[-1]).max() < 1e-13
 
 
+def test_blackjax_adapts_the_step():
+    """Its dual averaging brings the acceptance to 0.8, by `acceptance_rate` and with a step that is traced; then measured on 2000 trajectories."""
+    adaptation = pytest.importorskip("blackjax.adaptation.step_size")
+    begin, update, final = adaptation.dual_averaging_adaptation(0.8)
+    kernel = lambda step: bm.malt(bm.Euclidean(2), lambda x: -jnp.sum(x**4) + x[0] * x[1], step=step, leapfrogs=3)
+
+    def tried(key, positions, step):
+        one = kernel(step)
+        states, info = jax.vmap(one.step)(jax.random.split(key, len(positions)), jax.vmap(one.init)(positions))
+        return states.position, info
+
+    def adapted(carry, key):
+        positions, averages = carry
+        positions, info = tried(key, positions, jnp.exp(averages.log_step_size))
+        return (positions, update(averages, info.acceptance_rate.mean())), None
+
+    @jax.jit
+    def run(key, positions):
+        first, second = jax.random.split(key)
+        (positions, averages), _ = jax.lax.scan(adapted, (positions, begin(0.05)), jax.random.split(first, 100))
+        return final(averages), tried(second, positions, final(averages))[1]
+
+    step, info = run(jax.random.key(4), jax.random.normal(jax.random.key(0), (2000, 2)))
+    accepted, rate = np.asarray(info.is_accepted), np.asarray(info.acceptance_rate)
+    assert 0.2 < float(step) < 2
+    assert abs(rate.mean() - 0.8) < 0.03
+    assert abs((accepted - rate).mean()) < 4 * np.std(accepted - rate) / np.sqrt(2000)
+    assert np.allclose(rate, np.minimum(1, np.exp(-np.asarray(info.energy_error))))
+    assert np.asarray(info.energy_error)[~accepted].min() > 0
+
+
+def test_a_trajectory_that_fails_has_no_chance():
+    """Where ρ is 0 or no number Δ is ∞, of one step or many."""
+    half = lambda outside: lambda x: jnp.where(x[0] > 0, -0.5 * x[0] ** 2, outside)
+    for outside in (-jnp.inf, jnp.nan):
+        kernel = bm.malt(bm.Euclidean(1), half(outside), step=5.0, leapfrogs=2)
+        _, info = walked(kernel, jnp.full((32, 1), 0.1), 1)
+        failed = ~np.isfinite(np.asarray(info.energy_error))
+        assert failed.any()
+        assert not np.asarray(info.is_accepted)[failed].any()
+        assert (np.asarray(info.acceptance_rate)[failed] == 0).all()
+        assert (np.asarray(info.energy_error)[failed] == np.inf).all()
+
+
 def test_metropolised_langevin_is_a_kernel():
     system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.5 * q @ q)
     kernel = bm.kernel(bm.Langevin(system, temperature=1.0, rate=1.0, splitting=bm.Metropolised()), step=1.2)
@@ -73,13 +120,26 @@ def test_metropolised_langevin_is_a_kernel():
     states = jax.vmap(kernel.init)(start, keys)
     states, info = jax.jit(jax.vmap(kernel.step))(jax.random.split(jax.random.key(3), 2000), states)
     square = np.asarray(states.position) ** 2
-    assert 0.5 < np.asarray(info.is_accepted).mean() < 0.999
+    accepted, rate = np.asarray(info.is_accepted), np.asarray(info.acceptance_rate)
+    assert 0.5 < accepted.mean() < 0.999
+    assert np.asarray(info.energy_error)[~accepted].min() > 0
+    assert abs((accepted - rate).mean()) < 4 * np.std(accepted - rate) / np.sqrt(2000)
     assert abs(square.mean() - 1) < 4 * square.std() / np.sqrt(2000)
+
+
+def test_the_tuned_step_is_that_of_the_kernel():
+    """kernel(scheme) steps as kernel(scheme, step of its tuning), to the bit."""
+    scheme = Trajectories(unit_target(lambda x: -0.5 * x @ x, domain_of(bm.Euclidean(2))), Tuning(0.7, 2, 1.0))
+    ends = [kernel.step(jax.random.key(2), kernel.init(jnp.ones(2)))[0].position for kernel in (bm.kernel(scheme), bm.kernel(scheme, 0.7))]
+    assert (ends[0] == ends[1]).all()
+    assert np.abs(np.asarray(ends[0]) - 1).max() > 0.1
 
 
 def test_what_is_no_scheme_is_refused():
     with pytest.raises(bm.errors.BismutError, match="kernel needs a scheme"):
         bm.kernel(bm.Euclidean(1), step=0.1)
+    with pytest.raises(bm.errors.BismutError, match="no time step of its own"):
+        bm.kernel(bm.Langevin(bm.mechanical(bm.Euclidean(1)), temperature=1.0, rate=1.0, splitting=bm.Metropolised()))
 
 
 def test_a_density_of_less_precision_is_one_all_the_same():

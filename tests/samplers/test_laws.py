@@ -1,10 +1,13 @@
 """Averages over draws are those of the density, within 4 standard errors of the frozen chain's own effective sample size.
 
 Each number is compared at 4 standard errors, a false alarm in 16 000. Seeds are fixed. In `make test`, on one or two hundred chains: matrix Fisher on
-SO(3), von Mises–Fisher on S², the density on a torus of mici's documentation, the rigid trimer by area, and the other two kernels, 12 numbers, of
-which one seed in 1300 would miss one. In `make measure`: these and all others with five hundred chains, about 40 numbers, one seed in 400.
+SO(3), von Mises–Fisher on S², the density on a torus of mici's documentation, the rigid trimer and a curve by area, a network, and the other two
+kernels, 16 numbers, of which one seed in 1000 would miss one. In `make measure`: these and all others with five hundred chains,
+about 45 numbers, one seed in 350.
 """
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -67,6 +70,27 @@ def test_matrix_fisher_on_rotations():
         held(draws, draws["x"][..., k, k], quad(lambda u, w=weight: u * w(u), -1, 1)[0] / quad(weight, -1, 1)[0])
 
 
+class Tilted(eqx.Module):
+    """A normal density times that of a small network."""
+
+    network: eqx.nn.MLP
+
+    def __call__(self, x):
+        return -0.5 * x @ x + 4 * self.network(x)
+
+
+def test_an_equinox_module_is_a_density():
+    """By machine code, against the sum over a grid."""
+    density = Tilted(eqx.nn.MLP(1, "scalar", 6, 1, activation=jnp.tanh, key=jax.random.key(2)))
+    draws = bm.sample(bm.Euclidean(1), density, mode="native", **FEW)
+    x = np.linspace(-8, 8, 4001)
+    weight = np.exp(np.asarray(jax.vmap(density)(x[:, None])))
+    assert abs(weight @ x / weight.sum()) > 0.2  # the network matters
+    held(draws, draws["x"][..., 0], weight @ x / weight.sum())
+    held(draws, draws["x"][..., 0] ** 2, weight @ x**2 / weight.sum())
+    assert draws.record.engine == "native"
+
+
 @pytest.mark.slow
 def test_plaquette_of_su2():
     beta = 1.7
@@ -111,6 +135,21 @@ def test_rigid_trimer(measure, exact, settings):
     draws = bm.sample(bm.Euclidean(9), centred, constraint=bonds, measure=measure, **settings)
     x = draws["x"].reshape(*draws["x"].shape[:2], 3, 3)
     held(draws, ((x[..., 0, :] - x[..., 1, :]) * (x[..., 2, :] - x[..., 1, :])).sum(-1) ** 2, exact)
+
+
+CURVES = [("surface", lambda x: np.hypot(1, np.exp(x))), pytest.param("conditional", lambda x: 1.0, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("measure", "weight"), CURVES, ids=["surface", "conditional"])
+def test_a_curve_in_the_numbers_themselves(measure, weight):
+    """s = eˣ with ρ = e^{−x²/2}: arc length in (x, s), not in the logarithms in which chains move, is √(1 + e^{2x}) dx; δ(s − eˣ) leaves dx."""
+    space, curve = {"x": bm.Euclidean(1), "s": bm.Positive()}, lambda p: p["s"] - jnp.exp(p["x"][0])
+    draws = bm.sample(space, lambda p: -0.5 * p["x"] @ p["x"], constraint=curve, measure=measure, **FEW)
+    moment = lambda k: quad(lambda x: x**k * weight(x) * np.exp(-0.5 * x**2), -10, 10)[0]
+    if measure == "surface":
+        assert moment(1) / moment(0) == pytest.approx(0.684, abs=5e-4)
+    held(draws, draws["x"][..., 0], moment(1) / moment(0))
+    held(draws, draws["x"][..., 0] ** 2, moment(2) / moment(0))
 
 
 @pytest.mark.slow
@@ -206,6 +245,17 @@ def test_simplex_and_positive_definite_matrices():
 
 
 @pytest.mark.slow
+def test_a_surface_in_matrices_and_shares():
+    """S_00 = 1 + x_0² with ρ = e^{−tr S} by area: G Gᵀ = 1 + 4 x_0² · 2/3, because on the simplex |∇x_0|² = 2/3."""
+    space = {"S": bm.PositiveDefinite(2), "x": bm.Simplex(3)}
+    bound = lambda p: p["S"][0, 0] - 1 - p["x"][0] ** 2
+    draws = bm.sample(space, lambda p: -jnp.trace(p["S"]), constraint=bound, **FEW)
+    # dS_01 dS_11 over det S > 0 with S_00 = s leave √s e^{−s}, dx_1 leaves 1 − x; the area is √(G Gᵀ) δ(g) dS dx
+    weight = lambda x: np.sqrt(1 + 4 * x**2 * 2 / 3) * np.sqrt(1 + x**2) * np.exp(-(x**2)) * (1 - x)
+    held(draws, draws["x"][..., 0], quad(lambda x: x * weight(x), 0, 1)[0] / quad(weight, 0, 1)[0])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3])
 def test_uniform_on_special_unitary_matrices(n):
     """⟨|tr U|²⟩ = 1 and ⟨|U_11|²⟩ = 1/n under Haar's measure."""
@@ -213,3 +263,4 @@ def test_uniform_on_special_unitary_matrices(n):
     trace = lambda part: np.trace(part, axis1=2, axis2=3)
     held(draws, trace(draws["x_0"]) ** 2 + trace(draws["x_1"]) ** 2, 1.0)
     held(draws, draws["x_0"][..., 0, 0] ** 2 + draws["x_1"][..., 0, 0] ** 2, 1 / n)
+    assert np.abs(np.linalg.det(draws["x_0"] + 1j * draws["x_1"]) - 1).max() < 1e-9

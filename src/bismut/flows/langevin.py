@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 
 from bismut.errors import BismutError, BismutWarning, DomainError
 from bismut.flows import ledger
-from bismut.flows.splitting import BAOAB, Splitting, WordSplitting
+from bismut.flows.splitting import BAOAB, Splitting, StepOutcome, WordSplitting
 from bismut.flows.substeps import Substeps
 from bismut.flows.variational import Solve
 from bismut.mechanics import Claims, State, System
@@ -196,10 +196,14 @@ class Langevin(Substeps):
         return (self.force(state.q, jnp.asarray(t, self.system.dtype)),) if self.splitting.reuses_force else ()
 
     def step_with_cache(self, state: State, cache: tuple[Velocity, ...], h, dW: Float[Array, " m"], t) -> tuple[State, tuple[Velocity, ...], Solve]:
-        dtype, m, baths, r = self.system.dtype, self.moving.channels, self._baths, self.friction.rank
+        dtype = self.system.dtype
         h, t = jnp.asarray(h, dtype), jnp.asarray(t, dtype)
-        z = dW[m:] / jnp.sqrt(h)
-        outcome = self.splitting.step(self, state, cache[0] if cache else None, h, dW[:m], z[: baths * r].reshape(baths, r), z[baths * r :], t)
+        outcome = self.outcome(state, cache, h, dW, t)
+        cache = (cast(outcome.force, dtype),) if cache else ()
+        return self.recorded(state, outcome, h, t), cache, outcome.solve
+
+    def recorded(self, state: State, outcome: StepOutcome, h, t) -> State:
+        """The state after a step, with its ledger if that before has one."""
         new = outcome.state
         if state.ledger is not None:
             total = self.energy(new, t + h) - self.energy(state, t)
@@ -208,8 +212,13 @@ class Langevin(Substeps):
             if self.moving.moving_constraint and new.ledger is not None:
                 work = work + new.ledger.work - state.ledger.work
             new = State(new.q, new.p, ledger.add_entry(state.ledger, outcome.heat, work, total - outcome.heat - work, outcome.accepted))
-        cache = (cast(outcome.force, dtype),) if cache else ()
-        return cast(new, dtype), cache, outcome.solve
+        return cast(new, self.system.dtype)
+
+    def outcome(self, state: State, cache: tuple[Velocity, ...], h, dW: Float[Array, " m"], t) -> StepOutcome:
+        """What the splitting makes of a state; its ledger is that of the beginning."""
+        m, baths, r = self.moving.channels, self._baths, self.friction.rank
+        z = dW[m:] / jnp.sqrt(h)
+        return self.splitting.step(self, state, cache[0] if cache else None, h, dW[:m], z[: baths * r].reshape(baths, r), z[baths * r :], t)
 
     def details(self) -> list[str]:
         """Lines for `explain`."""

@@ -68,13 +68,14 @@ class Metropolised(Splitting):
         state, first = substeps.bath(state, 0.5 * h, z[0], t)
         tried, solve, good = attempt(substeps, self.action, state, h, dW, t)
         rise = substeps.energy(tried, t) - substeps.energy(state, t)
+        raised = jnp.where(good & ~jnp.isnan(rise), rise, jnp.inf)
         good = good & (rise <= substeps.kT(t) * 0.5 * (extra @ extra))  # false for a rise that is NaN
         refused = State(state.q, scale(-1.0, state.p), state.ledger)
         state = jax.tree.map(lambda new, old: jnp.where(good, new, old), tried, refused)
         work = substeps.work_of_time(state, h, t)
         state, second = substeps.bath(state, 0.5 * h, z[1], t + h)
         solved = Solve(jnp.where(solve.converged, solve.residual, 0.0), jnp.array(True), solve.iterations)
-        return StepOutcome(state, solved, first + second, work, good.astype(h.dtype))
+        return StepOutcome(state, solved, first + second, work, good.astype(h.dtype), rise=raised)
 
     def __repr__(self):
         return f"Metropolised({getattr(self.action, '__name__', 'own action')})"

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 class StepOutcome(NamedTuple):
     """The state after one step, how it was solved, the heat taken from the bath and the work done on the system (0 without a ledger), whether the
-    step was accepted (1 or 0), and the force at its end, if it is known."""
+    step was accepted (1 or 0), the force at its end, if it is known, and by how much a trial raised H, whether it was accepted or not: ∞ where it
+    could not be, None where nothing is tried."""
 
     state: State
     solve: Solve
@@ -53,6 +54,7 @@ class StepOutcome(NamedTuple):
     work: Float[Array, ""]
     accepted: Float[Array, ""]
     force: Velocity | None = None
+    rise: Float[Array, ""] | None = None
 
 
 @dataclass(frozen=True)

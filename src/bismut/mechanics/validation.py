@@ -100,7 +100,16 @@ def check_space(space: Any) -> None:
     """Refuse what is no configuration space; most often its parentheses were forgotten."""
     if not isinstance(space, Space):
         got = f"the class {space.__name__}" if isinstance(space, type) else type(space).__name__
-        raise ShapeError(f"space must be a configuration space such as SO3() or Euclidean(2), got {got}.")
+        raise ShapeError(f"space must be a configuration space such as SO3() or Euclidean(2), got {got}.{_way_out(space)}")
+
+
+def _way_out(space: Any) -> str:
+    """Of a domain of `sample`, how its points are moved by a system; nothing of anything else."""
+    if not isinstance(getattr(space, "space", None), Space) or not hasattr(space, "log_volume"):
+        return ""
+    if getattr(space, "constraint", None) is not None:
+        return f" That is a domain of bm.sample, a surface: with domain = {space} give space=domain.space and constraint=domain.constraint."
+    return f" That is a domain of bm.sample, a chart: with domain = {space} give space=domain.space, on which domain.point(q) is the point at q."
 
 
 _VELOCITIES = {"v", "velocity", "velocities", "qdot", "dq", "w", "omega", "p", "momentum"}

@@ -1,6 +1,6 @@
 """Chains on their way: a block of them advanced by the engine, looked at between trajectories.
 
-positions (chain, draw, ...),  U, kinetic energy, accepted, error and divergences so far
+positions (chain, draw, ...),  U, kinetic energy, Δ of the last trajectory, acceptances and divergences so far
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bismut.ensembles import Report, Watcher, simulate
 from bismut.errors import BismutError
 from bismut.mechanics import State
 from bismut.noise import Wiener
-from bismut.samplers.scheme import Proposal, Trajectories, Tuning
+from bismut.samplers.scheme import Proposal, Trajectories, Tuning, rise_of
 from bismut.samplers.target import Target
 from bismut.spaces import Point
 
@@ -28,14 +28,14 @@ class Row(NamedTuple):
     q: Any
     U: Any
     kinetic: Any
+    rise: Any
     accepted: Any
-    error: Any
     diverged: Any
     unsolved: Any
     rival: Any
 
 
-COUNTED = ("accepted", "error", "diverged", "unsolved")  # of a row and of a `Proposal`
+COUNTED = ("accepted", "diverged", "unsolved")  # of a row and of a `Proposal`
 
 
 class _Rows(Watcher):
@@ -48,7 +48,7 @@ class _Rows(Watcher):
         assert isinstance(trial, Proposal)
         assert isinstance(scheme, Trajectories)
         rival = -scheme.target.log_density(state.q, trial.rival) if scheme.target.laddered else trial.U
-        return memory, Row(state.q, trial.U, trial.kinetic, trial.accepted, trial.error, trial.diverged, trial.unsolved, rival)
+        return memory, Row(state.q, trial.U, trial.kinetic, rise_of(trial), trial.accepted, trial.diverged, trial.unsolved, rival)
 
     def collect(self, tally, looks):
         tally = [] if tally is None else tally

@@ -6,6 +6,12 @@
     PositiveDefinite(n)   S = L Lᵀ,  L lower with diagonal e^{q_ii},            with respect to Π_{i≥j} dS_ij
                           dS = 2ⁿ Π L_ii^{n−i+2} dq,  i = 1, …, n
 
+On a surface in one the area is that of x among all its entries, |dx|² = Σ dx², and `gradient` gives ∂f/∂x along it:
+
+    Positive          (∂f/∂q_i)/x_i
+    Simplex           d_i/x_i − (Σ_k d_k/x_k)/n,   d = (∂f/∂q, −Σ ∂f/∂q)
+    PositiveDefinite  W = L⁻ᵀ B L⁻¹,  B symmetric with the lower half of Lᵀ ∂f/∂L / 2,  since df = tr W dS = 2 tr Lᵀ W dL
+
 By a group that acts simply transitively, and not by constraints: positive vectors under multiplication act on the open simplex, lower triangular
 matrices with positive diagonal on positive-definite ones, so a chart covers everything, there is no boundary to run into, and scales adapt as on
 ℝᵐ.
@@ -72,6 +78,9 @@ class Positive(Real):
     def log_volume(self, q):
         return jnp.sum(q)
 
+    def gradient(self, q, slope):
+        return jnp.exp(-q) * slope
+
 
 def _checked_shape(name: str, shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, tuple | list) or not all(is_whole(size) and size >= 1 for size in shape):
@@ -104,6 +113,10 @@ class Simplex(Domain):
 
     def log_volume(self, q):
         return jnp.sum(self._logarithms(q))
+
+    def gradient(self, q, slope):
+        steep = jnp.append(slope, -jnp.sum(slope)) * jnp.exp(-self._logarithms(q))
+        return steep - jnp.mean(steep)
 
     def _logarithms(self, q):
         full = jnp.concatenate([q, jnp.zeros(1, q.dtype)])
@@ -139,6 +152,23 @@ class PositiveDefinite(Domain):
     def log_volume(self, q):
         return jnp.asarray(np.arange(self.n + 1, 1, -1), q.dtype) @ q[: self.n]
 
+    def gradient(self, q, slope):
+        n, L = self.n, self._root(q)
+        half = 0.5 * (L.T @ self._lower(jnp.exp(-q[:n]) * slope[:n], slope[n:]))
+        lower = jnp.where(np.tri(n, k=-1, dtype=bool), half, 0.0)
+        inverse = _inverse(L)
+        return inverse.T @ (lower + lower.T + jnp.diag(jnp.diagonal(half))) @ inverse
+
     def _root(self, q):
-        L = jnp.zeros((self.n, self.n), q.dtype).at[np.tril_indices(self.n, -1)].set(q[self.n :])
-        return L + jnp.diag(jnp.exp(q[: self.n]))
+        return self._lower(jnp.exp(q[: self.n]), q[self.n :])
+
+    def _lower(self, diagonal, below):
+        return jnp.zeros((self.n, self.n), diagonal.dtype).at[np.tril_indices(self.n, -1)].set(below) + jnp.diag(diagonal)
+
+
+def _inverse(L):
+    """Of a small lower triangular matrix, row by row."""
+    one, rows = jnp.eye(len(L), dtype=L.dtype), []
+    for i in range(len(L)):
+        rows.append((one[i] - sum((L[i, k] * rows[k] for k in range(i)), jnp.zeros_like(one[i]))) / L[i, i])
+    return jnp.stack(rows)

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.errors import BismutError, DomainError, ShapeError
-from bismut.spaces import Euclidean, Point, Power, Product, Space
+from bismut.spaces import Euclidean, Point, Power, Product, Space, Velocity
 
 SPREAD = 2.0  # of starts on ℝⁿ
 
@@ -54,6 +54,15 @@ class Domain:
         """log |dx/dq|."""
         del q
         return 0.0
+
+    def gradient(self, q: Point, slope: Velocity) -> Velocity:
+        """∂f/∂x along an orthonormal frame of the domain, of a function with the slope ∂f/∂q: that of q itself unless the domain has a chart."""
+        if type(self).log_volume is not Domain.log_volume:
+            raise DomainError(
+                f"The area of a surface in {self.title} needs its gradient(q, slope), ∂f/∂x along an orthonormal frame of x, which "
+                f"{type(self).__name__} does not define. Define it beside log_volume(), or give measure='conditional', which needs the volume alone."
+            )
+        return slope
 
     def random(self, key) -> Point:
         """A start: uniform where the domain is compact, spread out where it is not."""
@@ -117,6 +126,9 @@ class JointDomain(Domain):
 
     def log_volume(self, q):
         return sum(part.log_volume(one) for part, one in zip(self.parts, q, strict=True))
+
+    def gradient(self, q, slope):
+        return tuple(part.gradient(one, along) for part, one, along in zip(self.parts, q, slope, strict=True))
 
     def random(self, key):
         return tuple(part.random(one) for part, one in zip(self.parts, jax.random.split(key, len(self.parts)), strict=True))

@@ -1,8 +1,8 @@
 """What `sample` returns: draws by name, how the chains went, and whether they can be trusted.
 
 posterior      (chain, draw, ...) of each parameter
-sample_stats   lp = log ρ, acceptance, diverging, unsolved, energy and energy_error of each draw; the error is that of trajectories that were
-               accepted, and 0 where the last draw was kept
+sample_stats   lp = log ρ, acceptance, diverging, unsolved, energy and energy_error of each draw; the error is Δ of the last trajectory that was
+               tried, accepted or not, and ∞ where that failed or led where ρ is 0
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Draws:
     kernel   by name;      log: the rounds of the burn-in
     seconds  of the burn-in and of the draws
     frozen   the chain that made the draws, where it is now; `more` continues it
+
+    Draws can be pickled if log_density and constraint can, as functions of a module can: `more` in another process gives the same bits.
     """
 
     arrays: dict[str, np.ndarray]
@@ -137,10 +139,12 @@ class Draws:
 
     @cached_property
     def tree(self) -> xarray.DataTree:
-        """Groups `posterior` and `sample_stats` with axes (chain, draw, ...), which ArviZ accepts."""
+        """Groups `posterior` and `sample_stats` with axes (chain, draw, ...), which ArviZ accepts. R̂, bulk and tail ESS are attributes of each
+        variable, one number for each component in the order of its entries; of the posterior the worst of them."""
         import xarray
 
         axes = lambda name, array: ("chain", "draw", *(f"{name}_dim_{k}" for k in range(array.ndim - 2)))
+        measured = lambda name, array: {key: [self.table[label][key] for label in _labels(name, array)] for key in ("rhat", "ess_bulk", "ess_tail")}
         group = lambda arrays: xarray.Dataset({name: (axes(name, array), array) for name, array in arrays.items()}).assign_coords(
             chain=np.arange(self.chains), draw=np.arange(self.draws)
         )
@@ -148,7 +152,11 @@ class Draws:
         attributes |= {"sampling_time": self.seconds["draws"], "burn_in_time": self.seconds["burn-in"], "acceptance": self.acceptance}
         if self.ladder is not None:
             attributes |= {"levels": self.ladder.levels, "swap_acceptance": self.ladder.acceptance, "round_trips": int(self.ladder.trips.sum())}
-        return xarray.DataTree.from_dict({"/posterior": group(self.arrays).assign_attrs(attributes), "/sample_stats": group(self.sample_stats)})
+        attributes |= {"rhat": self.rhat, "ess": self.ess, "divergences": self.divergences}
+        posterior = group(self.arrays).assign_attrs(attributes)
+        for name, array in self.arrays.items():
+            posterior[name].attrs |= measured(name, array)
+        return xarray.DataTree.from_dict({"/posterior": posterior, "/sample_stats": group(self.sample_stats)})
 
     def to_arviz(self) -> Any:
         """The tree as the installed ArviZ takes it: an InferenceData before version 1, the tree itself from then on."""
@@ -164,8 +172,7 @@ class Draws:
         """Mean, deviation, error of the mean, quantiles, bulk and tail ESS and R̂ of every component."""
         rows = {}
         for name, array in self.arrays.items():
-            for index in product(*map(range, array.shape[2:])):
-                label = f"{name}[{', '.join(map(str, index))}]" if index else name
+            for label, index in _labels(name, array).items():
                 rows[label] = diagnostics.summary_row(array[(slice(None), slice(None), *index)])
         return rows
 
@@ -272,6 +279,11 @@ class Draws:
     def _repr_html_(self) -> str:
         rows = [(name, *(f"{row[column]:.4g}" for column in _COLUMNS)) for name, row in self.table.items()]
         return table("; ".join([self._how(), *self.remarks]), rows, ("parameter", *_COLUMNS))
+
+
+def _labels(name: str, array: np.ndarray) -> dict[str, tuple[int, ...]]:
+    """What the components of a parameter are called, and their indices."""
+    return {f"{name}[{', '.join(map(str, index))}]" if index else name: index for index in product(*map(range, array.shape[2:]))}
 
 
 def user_arrays(target: Target, q: Any) -> dict[str, np.ndarray]:

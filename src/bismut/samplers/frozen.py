@@ -86,7 +86,7 @@ class Frozen:
             "diverging": each["diverged"] > 0,
             "unsolved": each["unsolved"] > 0,
             "energy": leg.rows.U + leg.rows.kinetic,
-            "energy_error": each["error"],
+            "energy_error": leg.rows.rise,
         }
         q, ladder = leg.rows.q, None
         if isinstance(advance, Exchange):

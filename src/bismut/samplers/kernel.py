@@ -18,11 +18,10 @@ from jaxtyping import Array, Bool, Float
 from bismut.arguments import checked
 from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.flows import Langevin
-from bismut.flows import kernel as stepping
 from bismut.mechanics import State
 from bismut.mechanics.state import blank_ledger
 from bismut.samplers.domain import checked_point, domain_of
-from bismut.samplers.scheme import AFRESH, Proposal, Trajectories, Tuning
+from bismut.samplers.scheme import AFRESH, Proposal, Trajectories, Tuning, rise_of
 from bismut.samplers.surface import surface_of
 from bismut.samplers.target import unit_target
 from bismut.spaces import Velocity
@@ -37,12 +36,19 @@ class KernelState(NamedTuple):
 
 
 class KernelInfo(NamedTuple):
-    """How a step went: whether it was accepted, whether it diverged, the error of energy of an accepted one, and the gradients it took."""
+    """How a step went.
+
+    is_accepted             whether it was; is_divergent: whether it diverged
+    energy_error            Δ of what was tried, accepted or not; ∞ where it failed
+    num_integration_steps   the gradients it took
+    acceptance_rate         min(1, e^{−Δ/kT}), its probability to be accepted, by which BlackJAX adapts steps; 1 for schemes that refuse nothing
+    """
 
     is_accepted: Bool[Array, ""]
     is_divergent: Bool[Array, ""]
     energy_error: Float[Array, ""]
     num_integration_steps: Array
+    acceptance_rate: Float[Array, ""]
 
 
 class Kernel(NamedTuple):
@@ -52,17 +58,21 @@ class Kernel(NamedTuple):
     step: Callable[[Any, KernelState], tuple[KernelState, KernelInfo]]
 
 
-def kernel(scheme: Langevin, step: float) -> Kernel:
+def kernel(scheme: Langevin, step: Any = None) -> Kernel:
     """The kernel of a scheme.
 
     scheme  `draws.scheme` of `bm.sample`, or Langevin(..., splitting=bm.Metropolised()); other splittings refuse no step, and are exact only as h → 0
-    step    the time step, `draws.tuning.step`
+    step    the time step, which may be traced; that of `draws.tuning` if omitted. A Langevin scheme has none of its own and needs it
 
-    Of Langevin schemes `init(position, key)` draws the momentum; without a key it is 0, and the first steps are not yet those of equilibrium.
+    Of Langevin schemes `init(position, key)` draws the momentum; without a key it is 0, and the first steps are not yet those of equilibrium. The
+    kernel of draws.scheme draws momenta afresh in every step, also where `sample` was run with kernel="metropolised", whose momenta persist: ρ is
+    invariant exactly, but it is not that chain.
     """
     if isinstance(scheme, Trajectories):
-        return _trajectories(scheme, step)
+        return _trajectories(scheme, scheme.tuned if step is None else step)
     if isinstance(scheme, Langevin):
+        if step is None:
+            raise BismutError("A Langevin scheme has no time step of its own, as draws.scheme has: give kernel(scheme, step=...).")
         return _langevin(scheme, step)
     raise BismutError(f"kernel needs a scheme such as draws.scheme or bm.Langevin(..., splitting=bm.Metropolised()), got {type(scheme).__name__}.")
 
@@ -118,10 +128,15 @@ def _trajectories(scheme: Trajectories, h: Any) -> Kernel:
         count = scheme.length.astype(jnp.int32)
         ended, _ = jax.lax.fori_loop(0, count, leap, (begun, scheme.init_cache(begun, zero)))
         trial = ended.ledger
-        info = KernelInfo(trial.accepted > 0, trial.diverged > 0, trial.error, count)
+        rise = rise_of(trial)
+        info = KernelInfo(trial.accepted > 0, trial.diverged > 0, rise, count, _chance(rise))
         return KernelState(target.point(ended.q), -trial.U, ended.p), info
 
     return Kernel(init, step)
+
+
+def _chance(rise):
+    return jnp.exp(-jnp.maximum(rise, 0.0))
 
 
 def _with(trial: Any, **changed: Any) -> Proposal:
@@ -142,10 +157,15 @@ def _langevin(scheme: Langevin, h: Any) -> Kernel:
 
     def step(key, state):
         dW = jnp.sqrt(jnp.asarray(h, dtype)) * jax.random.normal(key, (scheme.channels,), dtype)
-        new = stepping.one_step(scheme, State(state.position, state.momentum, blank_ledger(dtype)), h, dW, zero)
-        ledger = new.ledger
+        begun = State(state.position, state.momentum, blank_ledger(dtype))
+        outcome = scheme.outcome(begun, scheme.init_cache(begun, zero), jnp.asarray(h, dtype), dW, zero)
+        new = scheme.recorded(begun, outcome, jnp.asarray(h, dtype), zero)
+        new = jax.tree.map(lambda leaf: jnp.where(outcome.solve.converged, leaf, jnp.nan), new)
+        ledger, rise = new.ledger, outcome.rise
         assert ledger is not None
         divergent = ~jnp.isfinite(space.flatten(new.p)).all()
-        return KernelState(new.q, logdensity(new.q), new.p), KernelInfo(ledger.accepted > 0, divergent, ledger.error, jnp.ones((), jnp.int32))
+        rise, chance = (ledger.error, jnp.ones((), dtype)) if rise is None else (rise, _chance(rise / scheme.kT(zero)))
+        info = KernelInfo(outcome.accepted > 0, divergent, rise, jnp.ones((), jnp.int32), chance)
+        return KernelState(new.q, logdensity(new.q), new.p), info
 
     return Kernel(init, step)

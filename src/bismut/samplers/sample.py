@@ -79,7 +79,8 @@ def sample(
     seed         of starts and noise; a run is a function of it
     kernel       "malt": whole Langevin trajectories with one acceptance each; "hmc": the same without friction; "metropolised": one step at a time
     constraint   g(x) = 0, an array of numbers: the surface that is sampled
-    measure      of which ρ is the density there: "surface", its area, or "conditional", the law of x given g(x) = 0, area over √det(∇g ∇gᵀ)
+    measure      of which ρ is the density there: "surface", its area, or "conditional", the law of x given g(x) = 0, area over √det(∇g ∇gᵀ);
+                 both in the numbers that log_density is given, whatever chart they have
     ladder       levels for replica exchange, those of the draws first, such as np.geomspace(1, 0.05, 8): each chain is a ladder of replicas, of which
                  the ones at level l sample ρˡ, or exp log_density(x, l) if the function takes two arguments. Inner levels are moved in burn-in
     start        points to begin at, one or one for each chain, as log_density is given them, instead of spread ones

@@ -49,6 +49,7 @@ class Proposal(Ledger):
     sound      1 if all of them can be taken back, 0 if not, −1 if one led where ρ is not a number, −2 if one led where it is 0
     diverged   how many trajectories did not follow the motion: Δ > 1000 or not a number, but for those refused because ρ is 0
     unsolved   how many had a step that was not solved, or does not lead back
+    rise       Δ of the last trajectory, accepted or not; the largest number there is where it has none, because a state is finite
     level      of the density ρ(x; level) that the chain is in; rival: the level at which U is asked for as well (`exchange`)
     pace       of the level: its steps are pace × h
     """
@@ -62,6 +63,7 @@ class Proposal(Ledger):
     sound: Float[Array, ...]
     diverged: Float[Array, ...]
     unsolved: Float[Array, ...]
+    rise: Float[Array, ...]
     level: Float[Array, ...]
     rival: Float[Array, ...]
     pace: Float[Array, ...]
@@ -93,13 +95,14 @@ class Trajectories(Langevin):
     length: Float[Array, ""]  # n
     relaxation: Float[Array, ""]  # γ
     renewal: Float[Array, ""]
+    tuned: Float[Array, ""]  # h, for who steps it; the scheme itself is given one
 
     def __init__(self, target: Target, tuning: Tuning):
         domain, free = _free(target.domain)
         for name, value in vars(free).items():
             setattr(self, name, value)
         number = lambda value: jnp.asarray(value, self.system.dtype)
-        self.target = replace(target, domain=domain)
+        self.target, self.tuned = replace(target, domain=domain), number(tuning.step)
         self.length, self.relaxation = number(tuning.leapfrogs), number(tuning.friction)
         self.renewal = number(AFRESH if tuning.renewal is None else tuning.renewal)
 
@@ -124,7 +127,7 @@ class Trajectories(Langevin):
         number, level = jnp.zeros((), dtype), jnp.asarray(self.target.level if level is None else level, dtype)
         U, force = self.target.potential(q, level)
         one = number + 1
-        trial = Proposal(number, number, number, number, number, q, zero, U, force, number, number, one, number, number, level, level, one)
+        trial = Proposal(number, number, number, number, number, q, zero, U, force, number, number, one, number, number, number, level, level, one)
         return State(q, zero, trial)
 
     def init_cache(self, state, t):
@@ -168,7 +171,7 @@ class Trajectories(Langevin):
         before = kinetic(here)
         new = State(here.q, self.friction.relax(self.system, here.q, here.p, contact, t, jnp.ones_like(h), z))
         after = kinetic(new)
-        count = lambda mask: mask.astype(dtype)
+        count, most = lambda mask: mask.astype(dtype), jnp.finfo(dtype).max
         next_begin = choose(
             ended,
             (new.q, new.p, U, force, after, jnp.ones_like(h)),
@@ -189,6 +192,7 @@ class Trajectories(Langevin):
             sound=next_begin[5],
             diverged=trial.diverged + count(ended & ((state_of == -1) | (sound & ~(rise < DIVERGED)))),
             unsolved=trial.unsolved + count(ended & (state_of == 0)),
+            rise=jnp.where(ended, jnp.where(sound & (rise < most), rise, most), trial.rise),
             level=trial.level,
             rival=trial.rival,
             pace=trial.pace,
@@ -205,6 +209,11 @@ class Trajectories(Langevin):
             return slowed, solve.converged
         back, returned = self.drift(State(moved.q, scale(-1.0, moved.p)), h, t)
         return slowed, solve.converged & returned.converged & leads_back(self.system.space, back, fast)
+
+
+def rise_of(trial: Proposal) -> Float[Array, ...]:
+    """Δ of the last trajectory; ∞ where it has none."""
+    return jnp.where(trial.rise < jnp.finfo(trial.rise.dtype).max, trial.rise, jnp.inf)
 
 
 _BATHS = LRUCache(16)

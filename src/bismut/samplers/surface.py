@@ -1,9 +1,15 @@
 """A surface g(x) = 0 that a user gives, and which measure on it a density is one of.
 
-    "surface"      ρ dσ, dσ the area that the surface inherits
-    "conditional"  ρ δ(g(x)) dx = ρ dσ / √det(G Gᵀ),  G = ∂g: the law of x given g(x) = 0 if x has the density ρ
+    "surface"      ρ dσ, dσ the area that the surface inherits from the domain
+    "conditional"  ρ δ(g(x)) dx = ρ dσ / √det(G Gᵀ),  G = ∂g/∂x: the law of x given g(x) = 0 if x has the density ρ
 
-The chain, of unit mass, samples e^{−U} dσ; so the second adds ½ log det(G Gᵀ) to U. G is taken in the frame of the space.
+The chain, of unit mass, samples e^{−U} dσ_q, dσ_q the area in its own coordinates q, and dx = |dx/dq| dq. With Γ = ∂g/∂q
+
+    δ(g) dq = dσ_q / √det(Γ Γᵀ),     dσ = √det(G Gᵀ) δ(g) dx = √(det G Gᵀ / det Γ Γᵀ) |dx/dq| dσ_q
+
+so "conditional" adds ½ log det(Γ Γᵀ) to U, and "surface" ½ log det(Γ Γᵀ) − ½ log det(G Gᵀ), which is 0 unless a parameter has a chart (`charts`).
+Γ is taken in the frame of the space, G along an orthonormal frame of the domain (`Domain.gradient`): that of the space where there is no chart, and
+all entries of x where there is one.
 """
 
 from __future__ import annotations
@@ -79,33 +85,58 @@ def surface_of(domain: Domain, g: Callable, measure: str) -> tuple[Surface, Call
         raise BismutError(f"constraint fails at a point of {domain.space}: {reason_of(problem)}.") from problem
     if len(value.shape) != 1:
         raise BismutError(f"constraint must return one number or an array of k numbers, got shape {value.shape}.")
-    return surface, _HalfLogDeterminant(surface) if measure == "conditional" else None
+    if measure == "conditional":
+        return surface, _Conditional(surface)
+    return surface, _Area(surface) if _charted(surface) else None
+
+
+def _charted(surface: Surface) -> bool:
+    """Whether g depends on coordinates in which lengths are not those of x; raise where the domain does not say what those are."""
+    space = surface.space
+    q, slope = jax.eval_shape(space.origin), jax.eval_shape(space.zero)
+    jax.eval_shape(surface.inner.gradient, q, slope)
+    return any(type(part).gradient is not Domain.gradient for part in _charts(surface.inner))
+
+
+def _charts(domain: Domain) -> list[Domain]:
+    return [chart for part in domain.parts for chart in _charts(part)] if isinstance(domain, JointDomain) else [domain]
 
 
 @dataclass(frozen=True, eq=False)
-class _HalfLogDeterminant:
-    """½ log det(G Gᵀ) of the user's own constraints, along the surface of the domain if that is one."""
+class _Conditional:
+    """½ log det(Γ Γᵀ) of the user's own constraints, along the surface of the domain if that is one."""
 
     surface: Surface
 
     def __call__(self, q: Any) -> Any:
-        space = self.surface.space
-
-        def gram(g):
-            k = jax.eval_shape(g, q).shape[0]
-            rows = [space.flatten(space.differential(lambda q, i=i: g(q)[i], q)) for i in range(k)]
-            return jnp.stack([jnp.stack([a @ b for b in rows]) for a in rows])
-
-        half = 0.5 * _log_determinant(gram(self.surface.constraint))
+        half = _half_log_determinant(_slopes(self.surface, self.surface.constraint, q))
         inner = self.surface.inner.constraint
-        return half if inner is None else half - 0.5 * _log_determinant(gram(inner))
+        return half if inner is None else half - _half_log_determinant(_slopes(self.surface, inner, q))
 
 
-def _log_determinant(matrix):
-    """Of a small positive matrix, by elimination."""
+@dataclass(frozen=True, eq=False)
+class _Area:
+    """½ log det(Γ Γᵀ) − ½ log det(G Gᵀ). Constraints of the domain's own are rows of both: those of parameters without a chart, where Γ = G."""
+
+    surface: Surface
+
+    def __call__(self, q: Any) -> Any:
+        slopes = _slopes(self.surface, self.surface.constraint, q)
+        return _half_log_determinant(slopes) - _half_log_determinant([self.surface.inner.gradient(q, slope) for slope in slopes])
+
+
+def _slopes(surface: Surface, g: Callable, q: Any) -> list[Any]:
+    """∂g/∂q in the frame of the space, one for each constraint."""
+    return [surface.space.differential(lambda q, i=i: g(q)[i], q) for i in range(jax.eval_shape(g, q).shape[0])]
+
+
+def _half_log_determinant(rows: list[Any]) -> Any:
+    """½ log det of the scalar products of a few vectors, by elimination."""
+    flat = [jnp.concatenate([leaf.reshape(-1) for leaf in jax.tree.leaves(row)]) for row in rows]
+    matrix = jnp.stack([jnp.stack([a @ b for b in flat]) for a in flat])
     total = jnp.zeros((), matrix.dtype)
     for _ in range(matrix.shape[0]):
         pivot = matrix[0, 0]
         total = total + jnp.log(pivot)
         matrix = matrix[1:, 1:] - jnp.outer(matrix[1:, 0], matrix[0, 1:]) / pivot
-    return total
+    return 0.5 * total

@@ -152,7 +152,8 @@ class SpecialUnitary(Domain):
     def constraint(self, q):  # pyright: ignore[reportIncompatibleVariableOverride]
         A, B = self.point(q)
         real, imaginary = A.T @ A + B.T @ B - jnp.eye(self.n, dtype=q.dtype), A.T @ B - B.T @ A
-        phase = _determinant(A, B)[1]  # of a unitary matrix near det = 1 this says det = 1
+        determinant = _determinant(A, B)
+        phase = jnp.arctan2(determinant[1], determinant[0])  # an imaginary part of 0 alone would admit det = −1
         return jnp.concatenate([0.5 * real[np.triu_indices(self.n)], imaginary[np.triu_indices(self.n, 1)], jnp.stack([phase])])
 
     def random(self, key):
