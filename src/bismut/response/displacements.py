@@ -4,14 +4,15 @@
 
     MSD_ab(τ) = ⟨ΔX_a ΔX_b⟩,      G_ab(τ) = ⟨J_a(t) ΔX_b⟩ − ½⟨J_a δ_b⟩ ≈ ∫₀^τ ⟨J_a(t) J_b(t − s)⟩ ds,       ΔX = X(t) − X(t − τ)
 
-less what the mean drift v and the mean flux J̄ contribute, v_a v_b τ² and J̄_a v_b (τ − h/2): transport is of fluctuations. Every lag is an origin. G is
-the running integral of Green and Kubo. Half of its first term is left out, as in a trapezoid, so that it is the slope of Einstein's relation,
+less what the mean drift v and the mean flux J̄ contribute, v_a v_b τ² and J̄_a v_b (τ − h/2): transport is of fluctuations. Every lag is an origin. G
+is the running integral of Green and Kubo. Half of its first term is left out, as in a trapezoid, so that it is the slope of Einstein's relation,
 
     G(τ) + G(τ)ᵀ = [MSD(τ) − MSD(τ − h)]/h        for stationary δ of any scheme, at any step,
 
-and no time step is lost in quadrature. The velocity M⁻¹p at the end of a step would not do: it is not δ/h, in the mean, where drifts are rescaled or a
-step ends in a bath, and its G is off by a factor, 1/b or (γh/2)/sinh(γh/2) of a free particle. A flux of the user's own is integrated by trapezoids of
-its values, and nothing is left out of it. Leading axes of a displacement are bodies, over which is averaged; the last one has the components a, b.
+and no time step is lost in quadrature. The velocity M⁻¹p at the end of a step would not do: where drifts are rescaled or a step ends in a bath it is
+not δ/h, not even in the mean, and its G is off by a factor, 1/b or (γh/2)/sinh(γh/2) of a free particle. A flux of the user's own is integrated by
+trapezoids of its values, and nothing is left out of it. Leading axes of a displacement are bodies, over which is averaged; the last one has the
+components a, b.
 
 X is added up step by step wherever that matters (`looks_between`). On a group q_j ⊖ q_{j−1} of many steps is not the integral of the velocity: of a
 free Brownian rotation log R is too short, and D by about 0.12 · 2Dδt, 5 % at the longest stride in which no turn is lost.
@@ -48,8 +49,8 @@ def bodies_and_components(space: Space, v: Any) -> jax.Array:
 
 
 def looks_between(space: Space, flux: Callable | None, every: int, seen: bool) -> tuple[int, int]:
-    """Steps between looks and looks between lags, where lags are `every` steps apart: a look at each step where its displacement is needed, because it
-    is the flux (`seen`) or because displacements do not add up. The integral of a flux, which may cost more than a step, is taken at the lags."""
+    """Steps between looks and looks between lags, where lags are `every` steps apart: a look at each step where its displacement is needed, because
+    it is the flux (`seen`) or because displacements do not add up. The integral of a flux, which may cost more than a step, is taken at the lags."""
     return (every, 1) if flux is not None or (adds_up(space) and not seen) else (1, every)
 
 
@@ -89,6 +90,7 @@ class Moving(Watcher):
 
     def current(self, scheme: Scheme, state: State, t) -> jax.Array:
         """J of the user's own, (bodies, components)."""
+        assert self.flux is not None
         flux = value_of(self.flux, scheme, state, t)
         return jnp.reshape(flux, (-1, flux.shape[-1] if flux.ndim else 1))
 
