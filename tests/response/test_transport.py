@@ -371,13 +371,21 @@ def test_rotors_to_three_per_mille(strength, friction):
 
 @pytest.mark.slow
 def test_errors_cover():
-    """200 seeds: |D − exact| > 2 stderr, beside e⁻⁸ that the window cuts off, as seldom as a binomial with 4.55 %; false-alarm rate 1e-4 each."""
-    from scipy.stats import binom
+    """200 seeds of the rotor V = −½ cos q: errors are neither too small nor too large, in any way.
 
-    system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.0 * q @ q)
-    scheme = bm.Langevin(system, temperature=1.0, friction=1.0)
-    start, exact = scheme.start(jnp.zeros(1), temperature=1.0), 0.1 / np.tanh(0.1)
-    runs = [bm.transport(scheme, start, step=0.2, steps=2000, trajectories=100, every=1, seed=seed) for seed in range(200)]
+    |D − exact| > 2 stderr as seldom as a binomial with Student's 4.8 %, false-alarm rate 1e-4 for each way; the spread of (D − exact)/stderr is over
+    0.75, of a normal variable a false alarm of 1e-6; and the mean of D is within 4 of its own errors, 6e-5, of which the step and the window take
+    less than a tenth.
+    """
+    from scipy.stats import binom
+    from scipy.stats import t as student
+
+    settings = {"step": 0.1, "steps": 1000, "burn_in": 100, "trajectories": 100, "every": 2}
+    runs = [bm.transport(*rotor(0.5), seed=seed, **settings) for seed in range(200)]
     for name in ("einstein", "green_kubo", "response"):
-        misses = sum(abs(run.ways[name].trace[0] - exact) > 2 * run.ways[name].trace[1] + 0.0004 for run in runs)
-        assert misses <= binom.ppf(1 - 1e-4, 200, 0.0455), name
+        values, errors = np.transpose([run.ways[name].trace for run in runs])
+        off = (values - 0.8149716670) / errors
+        assert np.sum(np.abs(off) > 2) <= binom.ppf(1 - 1e-4, 200, 2 * student.sf(2, 99)), name
+        assert off.std() > 0.75, name
+        assert abs(values.mean() - 0.8149716670) < 4 * values.std() / np.sqrt(200), name
+    assert sum(run.agree for run in runs) >= 199  # 1e-4 each: two of 200 have a probability of 2e-4
