@@ -184,12 +184,16 @@ def test_a_dipole_that_is_turned_on():
 
 @pytest.mark.slow
 def test_errors_cover():
-    """200 seeds: |ΔF − exact| > 2 stderr as seldom as a binomial with 4.55 %; false-alarm rate 1e-4 for each way."""
+    """200 seeds: |ΔF − exact| > 2 stderr as seldom as a binomial with 4.55 %; false-alarm rate 1e-4 for each way.
+
+    Errors are not inflated: their spread is over 0.7 of what is stated. The nodes of an integration see one noise, and their errors are stated as if
+    they added up: it is 0.79 there, and 0.6 is asked for, a false alarm of 1e-6.
+    """
     exact = 0.5 * 0.7 * np.log(4.0)
-    settings = {"parameter": "k", "between": (1.0, 4.0), "step": 0.5, "steps": 4, "burn_in": 40, "trajectories": 400, "integrate": False}
+    settings = {"parameter": "k", "between": (1.0, 4.0), "step": 0.5, "steps": 4, "burn_in": 40, "trajectories": 450}
     runs = [bm.free_energy(*trap(), seed=seed, **settings) for seed in range(200)]
-    for name in ("bennett", "crossing", "jarzynski", "jarzynski_backward"):
+    for name in ("bennett", "crossing", "jarzynski", "jarzynski_backward", "integration"):
         off = np.array([(run.ways[name].value - exact) / run.ways[name].stderr for run in runs])
         print(name, np.sum(np.abs(off) > 2), off.mean(), off.std())
         assert np.sum(np.abs(off) > 2) <= binom.ppf(1 - 1e-4, 200, 0.0455), name
-        assert off.std() > 0.7  # and errors are not inflated
+        assert off.std() > (0.6 if name == "integration" else 0.7), name

@@ -1,12 +1,18 @@
 """Observers of transport: what moved, since when, and how fast.
 
-    X(t_k) = Σ_j q_j ⊖ q_{j−1}         or, of a flux J,     X(t_k) = Σ_j ½(J_j + J_{j−1}) δt
+    X(t_k) = Σ_j δ_j,   δ_j = q_j ⊖ q_{j−1},    J_j = δ_j/h        or, of a flux J,     X(t_k) = Σ_j ½(J_j + J_{j−1}) δt
 
-    MSD_ab(τ) = ⟨ΔX_a ΔX_b⟩,      G_ab(τ) = ⟨J_a(t) ΔX_b⟩ = ∫₀^τ ⟨J_a(t) J_b(t − s)⟩ ds,       ΔX = X(t) − X(t − τ)
+    MSD_ab(τ) = ⟨ΔX_a ΔX_b⟩,      G_ab(τ) = ⟨J_a(t) ΔX_b⟩ − ½⟨J_a δ_b⟩ ≈ ∫₀^τ ⟨J_a(t) J_b(t − s)⟩ ds,       ΔX = X(t) − X(t − τ)
 
-less what the mean drift v and the mean flux J̄ contribute, v_a v_b τ² and J̄_a v_b τ: transport is of fluctuations. Every lag is an origin. G is the
-running integral of Green and Kubo with the displacement itself as the sum, so no time step is lost in quadrature. Leading axes of a displacement are
-bodies, over which is averaged; the last one has the components a, b.
+less what the mean drift v and the mean flux J̄ contribute, v_a v_b τ² and J̄_a v_b (τ − h/2): transport is of fluctuations. Every lag is an origin. G
+is the running integral of Green and Kubo. Half of its first term is left out, as in a trapezoid, so that it is the slope of Einstein's relation,
+
+    G(τ) + G(τ)ᵀ = [MSD(τ) − MSD(τ − h)]/h        for stationary δ of any scheme, at any step,
+
+and no time step is lost in quadrature. The velocity M⁻¹p at the end of a step would not do: where drifts are rescaled or a step ends in a bath it is
+not δ/h, not even in the mean, and its G is off by a factor, 1/b or (γh/2)/sinh(γh/2) of a free particle. A flux of the user's own is integrated by
+trapezoids of its values, and nothing is left out of it. Leading axes of a displacement are bodies, over which is averaged; the last one has the
+components a, b.
 
 X is added up step by step wherever that matters (`looks_between`). On a group q_j ⊖ q_{j−1} of many steps is not the integral of the velocity: of a
 free Brownian rotation log R is too short, and D by about 0.12 · 2Dδt, 5 % at the longest stride in which no turn is lost.
@@ -42,10 +48,10 @@ def bodies_and_components(space: Space, v: Any) -> jax.Array:
     return jnp.concatenate([jnp.reshape(leaf, (count, -1)) for leaf in jax.tree.leaves(v)], 1)
 
 
-def looks_between(space: Space, flux: Callable | None, every: int) -> tuple[int, int]:
-    """Steps between looks and looks between lags, where lags are `every` steps apart: a look at each step where displacements do not add up. The
-    integral of a flux, which may cost more than a step, is taken at the lags."""
-    return (every, 1) if flux is not None or adds_up(space) else (1, every)
+def looks_between(space: Space, flux: Callable | None, every: int, seen: bool) -> tuple[int, int]:
+    """Steps between looks and looks between lags, where lags are `every` steps apart: a look at each step where its displacement is needed, because
+    it is the flux (`seen`) or because displacements do not add up. The integral of a flux, which may cost more than a step, is taken at the lags."""
+    return (every, 1) if flux is not None or (adds_up(space) and not seen) else (1, every)
 
 
 def adds_up(space: Space) -> bool:
@@ -72,7 +78,7 @@ def turned_in_a_step(scheme: Scheme, start: Any, step: float) -> float:
 
 
 class Moving(Watcher):
-    """What observers of transport share: the displacement since the last look, and the flux now."""
+    """What observers of transport share: the displacement since the last look."""
 
     part: Callable | None = eqx.field(static=True)
     flux: Callable | None = eqx.field(static=True)
@@ -83,9 +89,8 @@ class Moving(Watcher):
         return jnp.reshape(chosen, (-1, chosen.shape[-1] if chosen.ndim else 1))
 
     def current(self, scheme: Scheme, state: State, t) -> jax.Array:
-        """J, (bodies, components)."""
-        if self.flux is None:
-            return self.picked(scheme, scheme.system.velocity(state.q, state.p, t))
+        """J of the user's own, (bodies, components)."""
+        assert self.flux is not None
         flux = value_of(self.flux, scheme, state, t)
         return jnp.reshape(flux, (-1, flux.shape[-1] if flux.ndim else 1))
 
@@ -97,7 +102,8 @@ class Moving(Watcher):
 
 
 class Spreading(NamedTuple):
-    """Looks so far; time, point and flux of the last one; X, its recent values at lags (newest first); sums of J, and those of each lag."""
+    """Looks so far; time, point and flux of the last one; X, its recent values at lags (newest first); sums of J, or of δ in its place, and those of
+    each lag."""
 
     count: Any
     t: Any
@@ -143,16 +149,18 @@ class Spread(Moving):
 
     def look(self, memory, scheme, state, t):
         flux = memory.flux if self.flux is None else self.current(scheme, state, t)
-        position = memory.position + self.gained(scheme, memory.q, memory.flux, state, flux, t - memory.t)
+        gained = self.gained(scheme, memory.q, memory.flux, state, flux, t - memory.t)
+        position = memory.position + gained
         sums: tuple = (memory.recent, memory.mean, memory.squares, memory.products)
 
         def taken(recent, mean, squares, products):
-            now = jnp.zeros_like(position) if not self.seen else flux if self.flux is not None else self.current(scheme, state, t)
+            now = jnp.zeros_like(position) if not self.seen else gained if self.flux is None else flux
             recent = jnp.concatenate([position[None], recent[:-1]])
             known = (jnp.arange(self.lags, dtype=jnp.int32) * self.stride <= memory.count)[:, None, None]
             moved = jnp.where(known, position - recent, 0.0)
             over = lambda a, b: jnp.sum(a[..., :, None] * b[..., None, :], 1) / position.shape[0]
-            squares, products = squares.add(over(moved, moved)), products.add(over(jnp.broadcast_to(now, moved.shape), moved))
+            rest = moved if self.flux is not None else jnp.where(known, moved - 0.5 * now, 0.0)
+            squares, products = squares.add(over(moved, moved)), products.add(over(jnp.broadcast_to(now, moved.shape), rest))
             return recent, mean.add(jnp.sum(now, 0) / position.shape[0]), squares, products
 
         if self.stride == 1:
@@ -166,7 +174,10 @@ class Spread(Moving):
     def close(self, tally, memory, ended):
         looks = (ended.looks - 1) // self.stride + 1
         origins = np.maximum(looks - np.arange(self.lags), 1)[:, None, None]
-        squares, products = memory.squares.value() / origins, memory.products.value() / origins
+        squares, products, mean_flux = memory.squares.value() / origins, memory.products.value() / origins, memory.mean.value() / looks
+        if self.flux is None:  # J = δ/h, of which there is none at the first look; an empty sum at lag 0
+            products, mean_flux = products / ended.h, memory.mean.value() / (max(looks - 1, 1) * ended.h)
+            products[:, 0] = 0.0
         half, lag = (self.lags - 1) // 2, ended.h * ended.every * self.stride * np.arange(self.lags)
         slopes = np.full_like(squares, np.nan)
         slopes[:, 1 : half + 1] = (squares[:, 2 : 2 * half + 1 : 2] - squares[:, 1 : half + 1]) / (2 * lag[1 : half + 1, None, None])
@@ -174,12 +185,16 @@ class Spread(Moving):
         mean = np.trace(both, axis1=-2, axis2=-1) / both.shape[-1]  # of its own: components of a trajectory are not independent
         both = np.concatenate([both.reshape(*mean.shape, -1), mean[..., None]], -1)
         drift = np.asarray(memory.position, float).mean(1) / max((ended.looks - 1) * ended.every * ended.h, 1e-300)
-        drift = np.concatenate([drift, memory.mean.value() / looks], -1)
+        drift = np.concatenate([drift, mean_flux], -1)
         joint, lags = moments.gather_joint(drift, ended.finished), moments.gather(both, ended.finished)
         off = (both - lags.mean)[ended.finished]
         own = (drift - joint.mean)[ended.finished]
         cross = np.stack([(off * own[:, i].reshape(-1, 1, 1, 1)).sum(0) for i in range(own.shape[1])], -1)
         return Summary(lags, joint, cross)
+
+    def reach(self, lag: np.ndarray, h: float) -> np.ndarray:
+        """To which time G integrates: to half a step before each lag, if δ/h is the flux."""
+        return lag if self.flux is not None else np.maximum(lag - 0.5 * h, 0.0)
 
     def merge(self, a, b):
         share = a.drift.n * b.drift.n / max(a.drift.n + b.drift.n, 1)
@@ -189,7 +204,7 @@ class Spread(Moving):
     def report(self, name, summary, clock):
         n, d = int(summary.drift.n), summary.drift.mean.shape[0] // 2
         lag = clock.h * clock.every * self.stride * np.arange(self.lags)
-        value, error = _fluctuations(summary, lag)
+        value, error = _fluctuations(summary, lag, self.reach(lag, clock.h))
         variables: dict = {}
         for kind, i in (("einstein", 0), ("green_kubo", 1)):
             for suffix, numbers in (("", value[i]), ("_stderr", error[i])):
@@ -197,20 +212,21 @@ class Spread(Moving):
                 variables[f"{kind}_mean{suffix}"] = (("lag",), numbers[:, -1])
         drift, scatter = summary.drift.mean[:d], np.diagonal(summary.drift.scatter)[:d]
         variables |= {"drift": (("a",), drift), "drift_stderr": (("a",), np.sqrt(scatter / max(n - 1, 1) / max(n, 1)))}
-        return ObserverReport(name, variables | {"count": ((), np.asarray(n))}, {"lag": lag}, f"diffusion at {self.lags} lags")
+        variables |= {"reach": (("lag",), self.reach(lag, clock.h)), "count": ((), np.asarray(n))}
+        return ObserverReport(name, variables, {"lag": lag}, f"diffusion at {self.lags} lags")
 
 
-def _fluctuations(summary: Summary, lag: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means (2, lags, d² + 1) less what the drift contributes, c τ m_ab, and their errors.
+def _fluctuations(summary: Summary, lag: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means (2, lags, d² + 1) less what the drift contributes, c m_ab, and their errors.
 
-    m_ab = ⟨v_a⟩⟨v_b⟩, c = 3/2 of [MSD(2τ) − MSD(τ)]/2τ;      m_ab = ⟨J̄_a⟩⟨v_b⟩, c = 1 of G(τ)
+    m_ab = ⟨v_a⟩⟨v_b⟩, c = 3τ/2 of [MSD(2τ) − MSD(τ)]/2τ;      m_ab = ⟨J̄_a⟩⟨v_b⟩, c the `reach` of G(τ)
 
     A product of two means over n trajectories is too large by their covariance/n.
     """
     n, x, d = int(summary.drift.n), summary.drift.mean, summary.drift.mean.shape[0] // 2
     covariance, cross, second = (part / max(n - 1, 1) / max(n, 1) for part in (summary.drift.scatter, summary.cross, summary.lags.second))  # of means
     value, variance = summary.lags.mean.copy(), second.copy()
-    for kind, factor in enumerate((1.5, 1.0)):
+    for kind, times in enumerate((1.5 * lag, reach)):
         product, slope = np.zeros(d * d + 1), np.zeros((d * d + 1, 2 * d))
         for a in range(d):
             for b in range(d):
@@ -220,7 +236,7 @@ def _fluctuations(summary: Summary, lag: np.ndarray) -> tuple[np.ndarray, np.nda
                 slope[row, b] += x[i]
         diagonal = np.arange(d) * (d + 1)
         product[-1], slope[-1] = product[diagonal].mean(), slope[diagonal].mean(0)
-        size = factor * lag[:, None]
+        size = times[:, None]
         value[kind] -= size * product
         own = np.einsum("ri,ij,rj->r", slope, covariance, slope)
         variance[kind] += size**2 * own - 2 * size * np.einsum("lri,ri->lr", cross[kind], slope)

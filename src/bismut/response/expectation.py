@@ -3,13 +3,17 @@
     ⟨f(z(T))⟩ = Σ_{l ≤ L} ⟨Y_l⟩ + Δ_L/(2^r − 1) + bias,       Δ_l = ⟨Y_l⟩ = ⟨f⟩ at h_l − ⟨f⟩ at h_{l−1} ≈ −(2^r − 1) c h_l^r
 
 The bias of a step is measured, by pairs of runs at h and h/2 on one noise (`levels`), and removed by extrapolation with the weak order r that the
-scheme claims. Two extrapolations from successive pairs differ by what a single order does not explain,
+scheme claims. log₂ (Δ_{L−1}/Δ_L) = p ± e is the measured order. The claim is not taken at its word: what any other order that the pairs allow would
+make of the same differences is stated as the bias,
 
-    E_L − E_{L−1} = (2^r Δ_L − Δ_{L−1})/(2^r − 1),         bias = |E_L − E_{L−1}|/(2^r − 1),
+    bias = |Δ_L| max_s |1/(2^s − 1) − 1/(2^r − 1)|,       s between r and p ± 2e, at least ½.
 
-which is the bias that is stated. log₂ |Δ_{L−1}/Δ_L| is the measured order. Where it contradicts r, nothing is extrapolated and the bias is all of
-max(|Δ_L|, |Δ_{L−1}|/2^s)/(2^s − 1), s the smaller order. Trajectories go to levels as √(Var Y_l/cost) (Giles), steps are halved until the bias takes
-at most half of the tolerance, and trajectories are added until bias + 2 standard errors fit into it.
+Where p contradicts r, nothing is extrapolated and the bias is max(|Δ_L|, |Δ_{L−1}|/2^s)/(2^s − 1), s = min(p − 2e, r); and so with s = ½ where the
+differences are seen but grow or change sign, so that there is no order. Where they are lost in noise, so is the order: the claim is used, and the
+bias is |Δ_L| + 2 standard errors, as if nothing had been removed by it. Each component is judged by itself.
+
+Trajectories go to levels as √(Var Y_l/cost) (Giles), steps are halved until the bias takes at most half of the tolerance, and trajectories are added
+until bias + 2 standard errors fit into it.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ _PILOT = 512  # trajectories of a level before its variance is believed
 _COARSEST, _FINEST = 4, 2**16  # steps
 _OFF = 0.5  # by which a measured order may differ from the claimed one, beside its error
 _RESOLVED = 0.25  # error of an order that is called measured
+_LEAST = 0.5  # order that differences are believed to have at least; what is left of h and h² with opposite signs is within it too
+_SEEN = 4.0  # standard errors from zero of a difference that is called seen
 _POSITIVE = Rule("a positive number", lambda value: is_number(value) and value > 0)
 
 
@@ -45,7 +51,7 @@ class Expectation:
     value      the mean, extrapolated to h → 0 where the measured order agrees with the claimed one
     bias       what a finite step is estimated to leave in it
     stderr     its standard error
-    order      the measured weak order, and its error; NaN where differences are lost in noise
+    order      the measured weak order, and its error; NaN where differences are lost in noise, or have none
     claimed    the order by which it was extrapolated
     step       the smallest step
     met        whether bias + 2 stderr ≤ tolerance
@@ -169,34 +175,51 @@ class _Run:
     def differences(self) -> tuple[Level, Level]:
         return self.levels[-2], self.levels[-1]
 
-    def order(self) -> tuple[float, float]:
-        """log₂ of the ratio of the last differences, of the component in which it is seen best, and its error."""
+    def orders(self) -> tuple[np.ndarray, np.ndarray]:
+        """log₂ of the ratio of the last differences of each component, and its error; NaN where it is not resolved."""
         a, b = self.differences()
         with np.errstate(divide="ignore", invalid="ignore"):
-            relative = np.sqrt(a.squared_error / a.mean**2 + b.squared_error / b.mean**2) / math.log(2)
-            orders = np.log2(np.abs(a.mean / b.mean))
-        best = int(np.argmin(np.where(np.isfinite(relative), relative, np.inf)))
-        seen = bool(np.isfinite(relative[best]) and relative[best] < _RESOLVED and a.mean[best] * b.mean[best] > 0)
-        return (float(orders[best]), float(relative[best])) if seen else (math.nan, math.nan)
+            error = np.sqrt(a.squared_error / a.mean**2 + b.squared_error / b.mean**2) / math.log(2)
+            order = np.log2(a.mean / b.mean)
+        measured = np.isfinite(order) & (error < _RESOLVED)
+        return np.where(measured, order, np.nan), np.where(measured, error, np.nan)
+
+    def order(self) -> tuple[float, float]:
+        """That of the component in which it is seen best."""
+        orders, errors = self.orders()
+        if np.isnan(errors).all():
+            return math.nan, math.nan
+        best = int(np.nanargmin(errors))
+        return float(orders[best]), float(errors[best])
 
     @property
-    def agrees(self) -> bool:
-        """Whether the measured order does not contradict the claimed one."""
-        order, error = self.order()
-        return math.isnan(order) or abs(order - self.claimed) < _OFF + 2 * error
+    def irregular(self) -> np.ndarray:
+        """Whether the last difference is seen, and the one before it is not larger and of the same sign: no order explains both."""
+        a, b = self.differences()
+        seen = np.abs(b.mean) > _SEEN * np.sqrt(b.squared_error)
+        return np.isnan(self.orders()[0]) & seen & (a.mean * np.sign(b.mean) + SURE * np.sqrt(a.squared_error) < np.abs(b.mean))
+
+    @property
+    def agrees(self) -> np.ndarray:
+        """Whether the differences of each component do not contradict the claimed order."""
+        order, error = self.orders()
+        return np.where(np.isnan(order), ~self.irregular, np.abs(order - self.claimed) < _OFF + 2 * error)
 
     def bias(self) -> np.ndarray:
+        """By the module docstring."""
         a, b = self.differences()
-        if self.agrees:
-            r = self.claimed
-            return np.abs(2**r * b.mean - a.mean) / (2**r - 1) ** 2
-        s = max(0.5, min(self.order()[0], self.claimed))
-        return np.maximum(np.abs(b.mean), np.abs(a.mean) / 2**s) / (2**s - 1)
+        (order, error), r = self.orders(), self.claimed
+        last, before = np.abs(b.mean), np.abs(a.mean)
+        rest = lambda s: 1 / (2 ** np.maximum(s, _LEAST) - 1)
+        extrapolated = last * np.maximum(np.abs(rest(order - 2 * error) - rest(r)), np.abs(rest(order + 2 * error) - rest(r)))
+        s = np.where(self.irregular, _LEAST, np.clip(order - 2 * error, _LEAST, r))
+        whole = np.maximum(last, before / 2**s) * rest(s)
+        unresolved = last + SURE * np.sqrt(b.squared_error)
+        return np.where(self.agrees, np.where(np.isnan(order), unresolved, extrapolated), whole)
 
-    def weights(self) -> list[float]:
-        """What the mean of each level counts in the value."""
-        last = 1 + 1 / (2**self.claimed - 1) if self.agrees else 1.0
-        return [1.0] * (len(self.levels) - 1) + [last]
+    def weights(self) -> list[Any]:
+        """What the mean of each level, and of each component in the last one, counts in the value."""
+        return [1.0] * (len(self.levels) - 1) + [1 + np.where(self.agrees, 1 / (2**self.claimed - 1), 0.0)]
 
     def stderr(self) -> np.ndarray:
         return np.sqrt(sum(w**2 * level.squared_error for w, level in zip(self.weights(), self.levels, strict=True)))
@@ -222,7 +245,7 @@ class _Run:
             if self.spent >= self.most or np.max(SURE * self.stderr()) <= room:
                 return
             weights = self.weights()
-            spread = [w * np.sqrt(np.max(level.variance)) for w, level in zip(weights, self.levels, strict=True)]
+            spread = [float(np.max(w * np.sqrt(level.variance))) for w, level in zip(weights, self.levels, strict=True)]
             total = sum(s * math.sqrt(level.cost) for s, level in zip(spread, self.levels, strict=True))
             wanted = [1.05 * total * s / math.sqrt(level.cost) * (SURE / room) ** 2 for s, level in zip(spread, self.levels, strict=True)]
             missing = [max(0, math.ceil(n) - level.count) for n, level in zip(wanted, self.levels, strict=True)]
@@ -238,14 +261,17 @@ class _Run:
         met = bool(np.max(bias + SURE * stderr) <= self.tolerance * (1 + 1e-9))
         failed, drawn = sum(level.failed for level in self.levels), sum(level.drawn for level in self.levels)
         doubts = [f"{failed} of {drawn} trajectories failed and are left out: the mean is of the others"] if failed else []
-        if math.isnan(order):
-            left = float(np.max(np.abs(self.levels[-1].mean) + SURE * np.sqrt(self.levels[-1].squared_error))) / (2**self.claimed - 1)
+        lost = np.isnan(self.orders()[0]) & ~self.irregular
+        if lost.any():
             doubts.append(
-                f"differences between steps are lost in noise, so the order is not measured: the bias rests on the claimed order {self.claimed:g}; "
-                f"without extrapolation it would be {left:.2g} at most"
+                f"differences between steps are lost in noise{_some(lost)}, so the order is not measured: the last is extrapolated by the claimed "
+                f"order {self.claimed:g}, but the bias is all of it and twice its error"
             )
-        if not self.agrees:
-            doubts.append(f"the measured order is not the claimed one, {self.claimed:g}: nothing was extrapolated")
+        if self.irregular.any():
+            doubts.append(f"differences between steps grow or change sign{_some(self.irregular)}, so there is no order: nothing was extrapolated")
+        contradicted = ~self.agrees & ~self.irregular
+        if contradicted.any():
+            doubts.append(f"the measured order is not the claimed one, {self.claimed:g}{_some(contradicted)}: nothing was extrapolated")
         shaped = lambda x: np.reshape(x, shape) if shape else float(np.ravel(x)[0])
         rows = [(self.problem.time / level.steps, level.count, shaped(level.mean), shaped(np.sqrt(level.squared_error))) for level in self.levels]
         return Expectation(
@@ -259,10 +285,15 @@ class _Run:
             step=self.problem.time / self.levels[-1].steps,
             met=met and not failed,
             limited_by="step" if np.max(bias) > SURE * np.max(stderr) else "trajectories",
-            extrapolated=self.agrees,
+            extrapolated=bool(self.agrees.all()),
             levels=tuple(rows),
             doubt="; ".join(doubts),
         )
+
+
+def _some(which: np.ndarray) -> str:
+    """Of how many components something is said, unless of all."""
+    return "" if which.all() else f" in {int(which.sum())} of {which.size} components"
 
 
 def _follow(pair: Level, coupled: bool) -> bool:

@@ -1,7 +1,7 @@
 """Transport coefficients, three ways that must agree.
 
     Einstein          D_ab = [MSD_ab(2τ) − MSD_ab(τ)]/2τ
-    Green–Kubo        D_ab = ∫₀^τ ⟨J_a(0) J_b(s)⟩ ds
+    Green–Kubo        D_ab = ∫₀^τ ⟨J_a(0) J_b(s)⟩ ds                                J the displacement of a step over h, or a flux of the user's own
     linear response   D_ab = kT ⟨v_a⟩_{F e_b}/F         with forces ±F and ±2F on one noise, F → 0 by extrapolation, after the transient
 
 The window τ is by rule, unless one is given: the first lag that is 8 τ_c, τ_c = 2∫ρ² the correlation time of the flux, ρ its normalised correlation
@@ -160,8 +160,9 @@ def transport(
     every = max(1, steps // (8 * lags)) if every is None else int(every)
     if lags * every > steps:
         raise DomainError(f"The longest lag is {lags} × {every} steps, but the run has {steps}. Take fewer lags, or more steps.")
-    looks, between = looks_between(scheme.space, flux, every)
-    watch = Spread(part, flux, int(lags), flux is not None or not overdamped, between, every=looks)
+    seen = flux is not None or not overdamped
+    looks, between = looks_between(scheme.space, flux, every, seen)
+    watch = Spread(part, flux, int(lags), seen, between, every=looks)
     _check_components(scheme, start, watch)
     settings = {"step": step, "trajectories": trajectories, "burn_in": burn_in, "seed": seed}
     run = run_request(request(scheme, start, steps=steps, observe={"spread": watch}, **settings), progress=False)
@@ -174,16 +175,16 @@ def transport(
         for name in ("einstein", "green_kubo")
         for kind in ("", "_stderr", "_mean", "_mean_stderr")
     }
-    index, tau, doubts = _window(lag, both, watch.seen, window)
+    index, tau, doubts = _window(lag, np.asarray(spread.reach) if seen else lag, both, seen, window)
     if flux is None and not adds_up(scheme.space) and (turn := turned_in_a_step(scheme, start, step)) > 1:
         doubts.append(f"an angle may turn half way in one step ({turn:.2g} times as far, at five standard deviations): take a smaller step")
     drift, drift_error = np.asarray(spread.drift), np.asarray(spread.drift_stderr)
     if flux is None and np.any(np.abs(drift) > float(student.isf(_FALSE / 2 / len(drift), n - 1)) * drift_error):
         doubts.append(f"there is a mean drift, {np.array2string(scale * drift, precision=3)}; what it contributes is subtracted")
     work = float(trajectories) * (steps + burn_in)
-    names = ("einstein", "green_kubo") if watch.seen else ("einstein",)
+    names = ("einstein", "green_kubo") if seen else ("einstein",)
     ways = {name: Estimate(both[name][index], both[f"{name}_stderr"][index], float(both[f"{name}_mean_stderr"][index]), work) for name in names}
-    missing = {} if watch.seen else {"green_kubo": "overdamped motion has no velocity"}
+    missing = {} if seen else {"green_kubo": "overdamped motion has no velocity"}
     if failed := len(run.outcome.failures):
         doubts.append(f"{failed} of {trajectories} trajectories failed and are left out")
     why = "" if response else "response=False"
@@ -214,8 +215,8 @@ def _check_components(scheme: Scheme, start: Any, watch: Spread) -> None:
         )
 
 
-def _window(lag: np.ndarray, both: dict[str, np.ndarray], seen: bool, asked: float | None) -> tuple[int, float, list[str]]:
-    """The lag of the window, the correlation time, and doubts. Without a flux, correlations are those of displacements between looks."""
+def _window(lag: np.ndarray, reach: np.ndarray, both: dict[str, np.ndarray], seen: bool, asked: float | None) -> tuple[int, float, list[str]]:
+    """The lag of the window, the correlation time (NaN without a flux), and doubts; `reach` is to where the integral of each lag goes."""
     half = (len(lag) - 1) // 2
     if asked is not None and not lag[1] <= asked <= lag[half] * (1 + 1e-9):
         raise DomainError(
@@ -225,9 +226,8 @@ def _window(lag: np.ndarray, both: dict[str, np.ndarray], seen: bool, asked: flo
     chosen = half if asked is None else round(asked / lag[1])
     if not seen:
         return chosen, math.nan, []
-    rho = np.diff(slopes) / np.diff(lag)
-    rho = rho / rho[0]
-    times = 2 * np.cumsum(rho**2) * (lag[1] - lag[0])
+    rho = np.diff(slopes) / np.diff(reach)
+    times = 2 * np.cumsum((rho / rho[0]) ** 2 * np.diff(reach))
     if asked is not None:
         return chosen, float(times[chosen - 1]), []
     past = np.flatnonzero(lag[1 : half + 1] >= _TIMES * times[:half])
