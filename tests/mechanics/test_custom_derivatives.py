@@ -26,7 +26,12 @@ def test_where_forward_derivatives_are_needed_the_function_is_named_with_its_rem
         )
 
 
-drag = jax.custom_vjp(lambda v: -0.3 * v * jnp.abs(v))
+@jax.custom_vjp
+def drag_law(v):
+    return -0.3 * v * jnp.abs(v)
+
+
+drag = drag_law
 drag.defvjp(lambda v: (drag(v), v), lambda v, g: (-0.6 * g * jnp.abs(v),))
 IMPLICIT = {
     "midpoint": bm.Midpoint,
@@ -58,5 +63,69 @@ def test_under_constraints_too():
 def test_the_derivative_of_an_implicit_step_is_refused_in_a_sentence():
     scheme = bm.Midpoint(dragged(drag))
     end = lambda q: bm.trajectory(scheme, bm.State(q, jnp.array([0.3, -0.7])), step=0.2, steps=1, seed=0).q[-1, 0]
-    with pytest.raises(BismutError, match=r"custom_vjp.*jax\.custom_jvp"):
+    with pytest.raises(BismutError, match=r"^drag_law has a jax\.custom_vjp.*jax\.custom_jvp"):
         jax.grad(end)(jnp.array([1.0, 0.5]))
+
+
+def bend(q):
+    return jnp.sin(q[0]) * q[1] + 0.5 * jnp.sum(q**2)
+
+
+reverse_bend = jax.custom_vjp(bend)
+reverse_bend.defvjp(lambda q: (bend(q), q), lambda q, g: (jax.grad(bend)(q) * g,))
+FEW = {"step": 0.05, "steps": 3, "seed": 0}
+
+
+def on_a_surface(bend, moving=False) -> bm.System:
+    still, turning = (lambda q: jnp.array([bend(q) - 0.4])), (lambda q, t: jnp.array([bend(q * (1 + 0.1 * t)) - 0.4]))
+    return bm.mechanical(bm.Euclidean(3), mass=1.3, potential=lambda q: jnp.cos(q[2]), constraint=turning if moving else still)
+
+
+CONSTRAINED = {"Verlet": bm.Verlet, "BAOAB": lambda system: bm.Langevin(system, temperature=1.0, friction=1.0, splitting=bm.BAOAB)}
+
+
+@pytest.mark.parametrize("make", CONSTRAINED.values(), ids=CONSTRAINED)
+def test_a_constraint_with_gradients_alone_is_kept_as_any_other(make):
+    def motion(bend):
+        scheme = make(on_a_surface(bend))
+        start = scheme.start(jnp.array([0.3, 0.4, 0.5]), velocity=jnp.array([0.1, 0.2, 0.3]), project=True)
+        return bm.trajectory(scheme, start, **FEW).q
+
+    assert jnp.allclose(motion(reverse_bend), motion(bend), rtol=1e-11)
+
+
+def test_a_moving_constraint_too():
+    def motion(bend):
+        scheme = bm.Verlet(on_a_surface(bend, moving=True))
+        start = scheme.start(jnp.array([0.3, 0.4, 0.5]), velocity=jnp.array([0.1, 0.2, 0.3]), project=True)
+        return bm.trajectory(scheme, start, **FEW).q
+
+    assert jnp.allclose(motion(reverse_bend), motion(bend), rtol=1e-11)
+
+
+BALANCED = {
+    "noise": lambda gamma: bm.VariationalEuler(bm.thermalize(noisy(noise=lambda q: jnp.array([gamma(q), q[1]])), temperature=1.0)),
+    "noise Hamiltonian": lambda gamma: bm.HamiltonianMidpoint(
+        bm.thermalize(noisy(noise_hamiltonian=lambda q, p: jnp.array([gamma(q) * p[0], p[1]])), temperature=1.0)
+    ),
+}
+
+
+def noisy(**noise) -> bm.System:
+    return bm.System(bm.Euclidean(2), lambda q, v: 0.5 * v @ v - 0.5 * q @ q, **noise)
+
+
+@pytest.mark.parametrize("make", BALANCED.values(), ids=BALANCED)
+def test_noise_with_gradients_alone_is_balanced_as_any_other(make):
+    state = bm.State(jnp.array([0.3, 0.4]), jnp.array([0.1, -0.2]))
+    motion = lambda gamma: bm.trajectory(make(gamma), state, **FEW).q
+    assert jnp.allclose(motion(reverse_bend), motion(bend), rtol=1e-11)
+
+
+def test_a_report_names_the_constraint_that_has_gradients_alone():
+    scheme = bm.Verlet(on_a_surface(reverse_bend))
+    start = scheme.start(jnp.array([0.3, 0.4, 0.5]), velocity=jnp.array([0.1, 0.2, 0.3]), project=True)
+    report = bm.verify(scheme, start, step=0.05, order=False, budget=0.0)
+    assert report["constraints"].held
+    for finding in report:
+        assert "a function of the step" not in finding.how

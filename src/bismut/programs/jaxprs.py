@@ -7,7 +7,7 @@ they are lowered (`to_lojax`, from 0.11 on). What cannot be expressed is `Refuse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import compress
 from typing import Any, NamedTuple
@@ -63,6 +63,22 @@ def separated(function: Callable, *arguments: Any) -> tuple[Callable, list]:
     hoisted, values = hoist(closed)
     evaluated = core.jaxpr_as_fun(hoisted)
     return lambda values, *given: structure.unflatten(evaluated(*values, *given)), values
+
+
+def custom_gradients(function: Callable, *arguments: Any) -> list[str]:
+    """The names of the functions with a jax.custom_vjp that a function calls: they have a gradient, and no derivative along a direction."""
+    return list(dict.fromkeys(_custom_gradients(jax.make_jaxpr(function)(*arguments))))
+
+
+def _custom_gradients(jaxpr: Any) -> Iterator[str]:
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        if equation.primitive.name in _CUSTOM[1:]:
+            inside = next(equation.params[key] for key in _INNER if key in equation.params)
+            yield getattr(getattr(inside, "jaxpr", inside).debug_info, "func_name", "a function")
+        for value in equation.params.values():
+            for part in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(part, core.ClosedJaxpr | core.Jaxpr):
+                    yield from _custom_gradients(part)
 
 
 def as_function(jaxpr: Any, consts: Sequence = ()) -> Callable[..., list]:
