@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import bismut as bm
@@ -129,3 +130,37 @@ def test_a_report_names_the_constraint_that_has_gradients_alone():
     assert report["constraints"].held
     for finding in report:
         assert "a function of the step" not in finding.how
+
+
+def by_python(q, **how):
+    return jax.pure_callback(lambda q: np.asarray(0.5 * np.sum(np.asarray(q) ** 2)), jax.ShapeDtypeStruct((), q.dtype), q, **how)
+
+
+def with_gradient(value):
+    half_square = jax.custom_vjp(value)
+    half_square.defvjp(lambda q: (value(q), q), lambda q, g: (g * q,))
+    return half_square
+
+
+until = lambda q: jax.lax.while_loop(lambda now: now[0] < 3, lambda now: (now[0] + 1, now[1] + q @ q), (0, 0.0))[1]
+WITHOUT = {
+    "loop": (until, "Reverse-mode differentiation does not work"),
+    "Python": (lambda q: by_python(q, vmap_method="sequential"), "callbacks do not support JVP"),
+    "Python, one at a time": (with_gradient(by_python), "vmap is only supported"),
+}
+
+
+@pytest.mark.parametrize(("function", "why"), WITHOUT.values(), ids=WITHOUT)
+@pytest.mark.parametrize("place", ["potential", "noise", "constraint"])
+def test_a_function_without_a_gradient_is_refused_by_name(function, why, place):
+    given = function if place == "potential" else lambda q: jnp.array([function(q)])
+    with pytest.raises(BismutError, match=rf"^{place}: .* has no gradient.*{why}"):
+        bm.mechanical(bm.Euclidean(2), **{place: given})
+
+
+def test_what_calls_python_runs_with_a_gradient_of_its_own():
+    """Such a function, and a loop that does not depend on the state."""
+    halved = lambda: jax.lax.while_loop(lambda x: x > 0.6, lambda x: x / 2, 1.0)
+    half_square = with_gradient(lambda q: by_python(q, vmap_method="sequential"))
+    motion = lambda U: bm.trajectory(bm.Verlet(bm.mechanical(bm.Euclidean(2), potential=U)), bm.State(jnp.ones(2), jnp.zeros(2)), **FEW).q
+    assert jnp.allclose(motion(lambda q: half_square(q) * halved() * 2), motion(lambda q: 0.5 * q @ q), rtol=1e-13)

@@ -186,6 +186,8 @@ def function_without_forward(system: System) -> str | None:
 
 def custom_vjp_reason(problem: Exception) -> str | None:
     """Why something could not be measured, if it is for a function without a forward derivative."""
+    if "callbacks do not support JVP" in str(problem):
+        return "a function calls Python, which has no forward derivative. Give the function that calls it one with jax.custom_jvp"
     if "custom_vjp" not in str(problem) and "custom_lin" not in str(problem):
         return None
     return str(problem) if isinstance(problem, BismutError) else _CUSTOM_VJP

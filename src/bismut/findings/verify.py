@@ -104,7 +104,7 @@ def _measured(check: Check, study: Study) -> list[Finding]:
     clock = time.monotonic()
     try:
         findings = check(study)
-    except (BismutError, TypeError, NotImplementedError) as problem:
+    except (ValueError, TypeError, NotImplementedError) as problem:
         reason = custom_vjp_reason(problem)
         if reason is None:
             raise

@@ -5,6 +5,7 @@ df·e = ∂f(x + s e)/∂s          by forward mode: one pass, and no matrix
 """
 
 from collections.abc import Callable
+from functools import reduce
 
 import jax
 import jax.numpy as jnp
@@ -18,4 +19,4 @@ def along(function: Callable, at: tuple, direction: tuple, forward: bool) -> Flo
     values, pullback = jax.vjp(function, *at)
     rows = jax.vmap(pullback)(jnp.eye(values.size, dtype=values.dtype))
     products = jax.tree.map(lambda row, e: row.reshape(values.size, -1) @ jnp.ravel(e), rows, direction)
-    return sum(jax.tree.leaves(products))
+    return reduce(jnp.add, jax.tree.leaves(products))

@@ -26,6 +26,7 @@ _CUSTOM = ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
 _SOLVES = ("linear_solve", "custom_linear_solve")
 _CONTROL = ("while", "cond", "scan", *LOOPS)
 _INNER = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+_WITHOUT_GRADIENT = ("while", "pure_callback", "io_callback")
 _call = Primitive(CALL)
 
 
@@ -71,14 +72,25 @@ def custom_gradients(function: Callable, *arguments: Any) -> list[str]:
 
 
 def _custom_gradients(jaxpr: Any) -> Iterator[str]:
-    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+    for equation in _equations(jaxpr):
         if equation.primitive.name in _CUSTOM[1:]:
             inside = next(equation.params[key] for key in _INNER if key in equation.params)
             yield getattr(getattr(inside, "jaxpr", inside).debug_info, "func_name", "a function")
+
+
+def may_lack_gradient(function: Callable, *arguments: Any) -> bool:
+    """Whether a function loops until something holds, or calls Python: then it may have no gradient, which is seen by taking it."""
+    return any(equation.primitive.name in _WITHOUT_GRADIENT for equation in _equations(jax.make_jaxpr(function)(*arguments)))
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    """All equations of a jaxpr, those inside others too."""
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        yield equation
         for value in equation.params.values():
             for part in value if isinstance(value, tuple | list) else (value,):
                 if isinstance(part, core.ClosedJaxpr | core.Jaxpr):
-                    yield from _custom_gradients(part)
+                    yield from _equations(part)
 
 
 def as_function(jaxpr: Any, consts: Sequence = ()) -> Callable[..., list]:
