@@ -169,6 +169,7 @@ def _is_flag(value: Any) -> bool:
 
 flag = Rule("True or False", _is_flag)
 function = Rule("a function of a State, such as bm.energy or lambda state: state.q[0]", callable, functions=1)
+file = Rule("the name of a file or a folder", _is_folder, f"Each part of it has at most {_LONGEST} bytes.")
 folder = Rule("the name of a folder", _is_folder, f"Each part of it has at most {_LONGEST} bytes.")
 positive = number("a positive number", lambda value: value > 0)
 text = Rule("a name", lambda value: isinstance(value, str) and bool(value))

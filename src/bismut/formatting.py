@@ -96,6 +96,15 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
+def memory_size(count: int | float) -> str:
+    """So many bytes: 812 B, 45.1 kB, 1.7 GB."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
 def per_second(rate: float) -> str:
     """How many path-steps a second: 12.3 M, 45.1 k or 812, whatever suits."""
     size, prefix = next(((size, prefix) for size, prefix in ((1e9, " G"), (1e6, " M"), (1e3, " k")) if rate >= size), (1.0, ""))

@@ -11,6 +11,7 @@ from bismut.cli.group import figure_names, system_names
 from bismut.cli.main import app
 from bismut.figures import Figure, FigureTable, figures
 from bismut.gallery import entries
+from tests.findings import saboteurs
 
 COMMANDS = [str(command.name) for command in app.registered_commands]
 
@@ -141,6 +142,8 @@ def test_doctor_finds_one_step_symplectic(bismut):
     assert told["self_test"]["symplectic_defect"] < told["self_test"]["limit"]
     assert told["compiler"] == {"wrong_rows": 0, "rows": 40_000, "held": True}
     assert told["versions"]["jax"]
+    assert told["noise"]["held"]
+    assert abs(told["noise"]["variance"] - 1) < 0.05
     assert told["pages"] == "run as WebAssembly, written here without a linker"
     assert {kind: one["engine"] for kind, one in told["engines"].items()} == dict.fromkeys(
         ("bodies with pair energies", "implicit solve", "pendulum", "constraint"), "native"
@@ -173,6 +176,19 @@ def test_doctor_ends_with_1_when_the_test_fails(bismut, monkeypatch):
     found = bismut("doctor")
     assert found.exit_code == 1
     assert "✗" in found.stdout
+
+
+def test_doctor_ends_with_1_when_noise_is_too_strong(bismut, monkeypatch):
+    """Increments × 1.1, as a generator of another law would draw them."""
+    monkeypatch.setattr("bismut.noise.Wiener", saboteurs.Strong)
+    monkeypatch.setattr("bismut.cli.doctor._self_test", lambda: 0.0)
+    monkeypatch.setattr("bismut.cli.doctor._engines", dict)
+    found = bismut("doctor", "--json")
+    told = json.loads(found.stdout)
+    assert found.exit_code == 1
+    assert not told["noise"]["held"]
+    assert told["noise"]["variance"] > 1.15
+    assert not told["ok"]
 
 
 def test_doctor_ends_with_1_when_the_compiler_is_wrong(bismut, monkeypatch):

@@ -4,6 +4,7 @@ a call with one wrong argument   ↦   BismutError("… must be …, got ….")
 """
 
 import inspect
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -40,6 +41,11 @@ def verify(**change):
 
 def advise(**change):
     return lambda: bm.advise_step(SCHEME, **({"start": START, "step": 0.1, "budget": 1} | change))
+
+
+@cache
+def small_result():
+    return simulate(observe={"energy": bm.energy})()
 
 
 # What is named in the error, and the call.
@@ -228,6 +234,14 @@ CALLS = [
     ("no result or run at", lambda: bm.load(__file__)),
     ("result", lambda: bm.save(5, "five")),
     ("path", lambda: bm.save(START, 5)),
+    ("path", lambda: bm.save(small_result(), LONG)),
+    ("path", lambda: bm.save(small_result(), "a\x00b")),
+    ("place", lambda: bm.export(small_result(), LONG + ".csv")),
+    ("place", lambda: bm.export(small_result(), "a\x00b.csv")),
+    ("place", lambda: bm.export(small_result(), 5)),
+    ("trajectory", lambda: bm.export(small_result(), "a.gsd", trajectory="0")),
+    ("at", lambda: bm.export(small_result(), "a.csv", at=[1.0])),
+    ("overwrite", lambda: bm.export(small_result(), "a.csv", overwrite="yes")),
     ("overwrite", lambda: bm.save(START, "o", overwrite="yes")),
     ("scheme", lambda: bm.simulate(SYSTEM, START, step=0.1, steps=4)),
     ("scheme", lambda: bm.trajectory(None, START, step=0.1, steps=4)),
@@ -294,7 +308,7 @@ def test_a_misspelt_argument_is_known_by_its_neighbour():
 
 def test_every_function_of_a_run_has_its_arguments_checked():
     """The functions whose parameters are in the table."""
-    doors = [bm.simulate, bm.trajectory, bm.average, bm.verify, bm.advise_step, bm.save, bm.load, bm.momentum, bm.invariant]
+    doors = [bm.simulate, bm.trajectory, bm.average, bm.verify, bm.advise_step, bm.save, bm.export, bm.load, bm.momentum, bm.invariant]
     doors += [bm.histogram, bm.quantiles, bm.paths, bm.autocorrelation, bm.mean_squared_displacement, bm.extremes, bm.first_passage]
     doors += [bm.time_average, bm.values, bm.section, bm.maximum_excursion]
     assert all(hasattr(door, "__wrapped__") for door in doors)

@@ -139,6 +139,18 @@ def test_one_trajectory_says_what_it_cannot_know():
     assert "nothing of places where it has not been" in one.text
 
 
+@pytest.mark.parametrize(("count", "apart", "said"), [(8, False, True), (8, True, False), (40, False, False)])
+def test_a_few_from_one_point_say_what_they_cannot_know(count, apart, said):
+    """Under a barrier of 100 kT none leaves its well, and all agree; those from both wells disagree. Thirty or more are taken as they are."""
+    well = bm.mechanical(bm.Euclidean(1), mass=1.0, potential=lambda q: 100.0 * (q @ q - 1.0) ** 2)
+    scheme = bm.Langevin(well, temperature=1.0, friction=10.0)
+    q = np.where(np.arange(count) % 2, 1.0, -1.0)[:, None] if apart else np.ones(1)
+    run = {"step": 0.02, "steps": 4000, "trajectories": count, "seed": 1, "burn_in": 500}
+    x = bm.simulate(scheme, scheme.start(q, temperature=1.0), observe={"x": bm.time_average(lambda s: s.q[0], every=5)}, **run).x
+    assert bool(x.trusted) != apart
+    assert ("all began at one point, and know nothing of places where none has been" in x.text) == said
+
+
 # Stopping at an error.
 
 

@@ -1,5 +1,6 @@
 """Wrong input is refused at once: what was expected, what was given, what to do."""
 
+import jax
 import jax.numpy as jnp
 import pytest
 
@@ -33,6 +34,7 @@ def start(scheme):
         ({"on_failure": "ignore"}, '"raise"'),
         ({"observe": {"x": lambda state: state.q @ jnp.ones(4)}}, "observe\\['x'\\] fails"),
         ({"observe": {"x": lambda state: state}}, "must return one array"),
+        ({"observe": {"x": lambda state: jax.random.key(0)}}, "must return numbers, got random keys"),
         ({"observe": {"x": bm.momentum("vertikal")}}, "Did you mean 'vertical'"),
         *(({"observe": {name: bm.energy}}, "cannot be called") for name in ("", " ", ".", "a/b", "final")),
         *(({"t0": t0}, "t0 must be one finite number") for t0 in (float("nan"), float("inf"))),

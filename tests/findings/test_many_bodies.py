@@ -1,15 +1,19 @@
 """Verification of many bodies needs bounded memory: from a hundred degrees of freedom on no tangent map is written out; noise is drawn in parts."""
 
+import re
 import tracemalloc
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.findings import convergence_study, path_checks
+from bismut.findings import consistency, convergence_study, path_checks
 from bismut.findings.structure import random_defect, step_structure
+from bismut.findings.verify import _measured as measured_by_verify
 from bismut.mechanics import State
+from bismut.programs.evaluation import evaluator
 from tests.findings import saboteurs
 from tests.findings.studies import study
 from tests.systems import random_state
@@ -55,6 +59,77 @@ def test_a_large_system_is_judged_without_a_tangent_map(kind, monkeypatch):
     symplectic, volume = path_checks.one_step(study(kind(chain), state, 0.3, SEED))
     assert symplectic.verdict.value == ("pass" if kind is bm.Verlet else "fail")
     assert "degrees of freedom" in volume.how
+
+
+@pytest.mark.parametrize("twist", [0.0, 1e-4])
+def test_a_curl_of_many_is_seen_along_random_directions(twist, monkeypatch):
+    monkeypatch.setattr(jax, "jacfwd", None)
+    force = lambda q, v: -(q**3) - jnp.roll(q, 1) - jnp.roll(q, -1) + twist * jnp.sin(jnp.roll(q, 1))
+    chain = bm.mechanical(bm.Euclidean(120), force=force)
+    state = State(jnp.asarray(np.random.default_rng(SEED).normal(size=120)), jnp.zeros(120))
+    (found,) = consistency.curl(study(bm.Langevin(chain, 1.0, 1.0), state, 0.01, SEED))
+    assert found.verdict.value == ("fail" if twist else "pass")
+
+
+def test_random_directions_take_the_frame_into_account():
+    """dU of a potential on SO(3)^40 has no curl in the frame that turns, where e_i F_j − e_j F_i alone is not zero."""
+    torque = lambda R, v: -bm.SO3().differential(lambda R: R[0, 2] * R[2, 1] + R[2, 2], R)
+    bodies = bm.mechanical(bm.SO3() ** 40, force=jax.vmap(torque))
+    state = State(jnp.tile(jnp.eye(3), (40, 1, 1)), 0.3 * jnp.asarray(np.random.default_rng(SEED).normal(size=(40, 3))))
+    (found,) = consistency.curl(study(bm.Langevin(bodies, 1.0, 1.0), state, 0.01, SEED))
+    assert found.verdict.value == "pass"
+
+
+def test_invariants_of_many_take_no_direction_for_each_number(monkeypatch):
+    monkeypatch.setattr(jax, "jacfwd", None)
+    total = {"total": lambda q, p: jnp.sum(p), "wrong": lambda q, p: jnp.sum(p**3)}
+    chain = bm.System(bm.Euclidean(120), lambda q, v: 0.5 * v @ v - jnp.sum(jnp.cos(q - jnp.roll(q, 1))), invariants=total)
+    rng = np.random.default_rng(SEED)
+    kept, wrong = path_checks._invariants(study(bm.Verlet(chain), State(*map(jnp.asarray, rng.normal(size=(2, 120)))), 0.1, SEED))
+    assert (kept.verdict.value, wrong.verdict.value) == ("pass", "fail")
+
+
+def test_what_does_not_fit_into_memory_is_not_measured(monkeypatch):
+    """The tangent map of twelve rigid bodies with pair energies, where 1 MB is free; nothing of it is evaluated."""
+    bodies = bm.rigid_bodies(mass=jnp.ones(12), inertia=jnp.ones((12, 3)), potential=bm.soft_spheres(1.0))
+    state = random_state(bodies)
+    monkeypatch.setattr("bismut.findings.memory._LITTLE", 0)
+    monkeypatch.setattr("bismut.findings.memory.available_memory", lambda: 10**6)
+    monkeypatch.setattr("bismut.programs.evaluation.prepared", None)
+    findings = measured_by_verify(path_checks.one_step, study(bm.Verlet(bodies), state, 0.01, SEED))
+    assert [finding.law for finding in findings] == ["symplectic defect", "phase volume"]
+    for finding in findings:
+        assert finding.verdict.value == "unmeasured"
+        assert re.search(r"needs about \S+ [MG]B of memory, 1 MB are free", finding.how)
+
+
+def test_the_estimate_is_what_is_held():
+    """Values are kept until the end, so the sum of their bytes is the peak."""
+
+    def function(x):
+        for k in range(20):
+            x = (x + k) * x
+        return jnp.sum(x)
+
+    estimates = []
+    call, x = evaluator(function, estimates.append), np.linspace(0.0, 1.0, 10**5)
+    tracemalloc.start()
+    call(x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.8 < estimates[0] / peak < 1.2
+
+
+@pytest.mark.slow
+def test_three_hundred_and_forty_three_points_with_neighbour_lists_are_verified():
+    side = 7
+    system = bm.mechanical(bm.Euclidean(3) ** side**3, potential=bm.lennard_jones(cutoff=2.0), box=1.1 * side)
+    lattice = 1.1 * np.stack(np.meshgrid(*[np.arange(float(side))] * 3, indexing="ij"), -1).reshape(-1, 3)
+    start = bm.Verlet(system).start(lattice, temperature=0.7)
+    report = bm.verify(bm.Verlet(system), start, step=0.002, order=False, integrity=False, equilibrium=False)
+    assert report.ok
+    assert report["symplectic defect"].held
+    assert {finding.law for finding in report.unmeasured} == {"phase volume", "momentum maps", "orders"}  # no symmetry is named, no order asked for
 
 
 def test_studies_of_large_systems_have_fewer_trajectories():

@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 
 import bismut as bm
+from bismut.engines.native.engine import Written, write
+from bismut.ensembles import request
 from bismut.ensembles.checks import chosen_path
 from bismut.errors import DomainError, ShapeError
 from bismut.findings import convergence, symplectic_defect
@@ -212,3 +214,12 @@ def test_wrong_paths_are_refused():
     circling = bm.mechanical(bm.Euclidean(2), random_force=lambda q, v: jnp.array([[-v[1], v[0]]]))
     with pytest.raises(DomainError, match="flow of its noise"):
         unwrap(chosen_path)(None, bm.Jumps(rate=1.0), bm.Midpoint(circling), step=H, steps=1, trajectories=1)
+
+
+def test_a_long_fractional_path_is_a_short_program():
+    """4096 steps are 1932 lines of machine code, in which entries of the root are read from a table. Folded one by one they took 17 minutes."""
+    path = bm.FractionalBrownian(1, hurst=0.7, steps=4096)
+    plan = request(scheme(), start(), step=H, steps=4, trajectories=2, path=path).engine_plan
+    written = write(plan.task, 4, "fused")
+    assert isinstance(written, Written), written
+    assert len(written.text.splitlines()) < 4096

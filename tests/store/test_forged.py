@@ -61,6 +61,8 @@ def test_forged_folders_give_results_or_errors_of_ours(tmp_path, right, seeds):
             lambda folder: told(folder, "info"),
             lambda folder: told(folder, "info", "--json"),
             lambda folder: bm.export(folder, tmp_path / "table", to="csv"),
+            lambda folder: told(folder, "plot", "--list"),
+            *([lambda folder: told(folder, "plot", "--out", str(tmp_path / "pictures"))] if seed % 12 == 0 else []),  # a second each
             verify_data,
             lambda folder: bm.simulate(SCHEME, START, steps=8, store=folder, extend=True, **RUN),
         ):

@@ -88,7 +88,8 @@ def result_of(request: Request, totals: list, run: list[int], steps: int, final:
     population = Population(asked, run[0], failed[0]) if alone else Population([asked] * len(run), run, failed)
     reports: dict[str, ObserverReport] = {}
     for i, (name, watcher) in enumerate(request.watchers):
-        clock = lambda n, w=watcher: Clock(request.begins, request.step, request.stride(w), steps, n, request.done + request.burn_in)
+        before, together = request.done + request.burn_in, not request.batch
+        clock = lambda n, w=watcher, b=before, one=together: Clock(request.begins, request.step, request.stride(w), steps, n, b, one)
         each = [None if total is None else watcher.report(name, total[i], clock(n)) for total, n in zip(totals, run, strict=True)]
         report = each[0] if alone else side_by_side(each, dict(request.axes))
         assert report is not None, "something was complete"

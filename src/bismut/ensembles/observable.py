@@ -185,6 +185,8 @@ def _tried(function: Callable, scheme: Scheme, name: str, example: State) -> tup
         raise ShapeError(f"observe[{name!r}] fails on a state of {scheme.space}: {reason_of(problem)}.") from problem
     if not hasattr(value, "shape") and not np.isscalar(value):
         raise ShapeError(f"observe[{name!r}] must return one array, got a {type(value).__name__}.")
+    if jax.dtypes.issubdtype(getattr(value, "dtype", float), jax.dtypes.extended):
+        raise ShapeError(f"observe[{name!r}] must return numbers, got random keys.")
     if np.issubdtype(np.dtype(getattr(value, "dtype", type(value))), np.complexfloating):
         raise ShapeError(f"observe[{name!r}] must return real numbers, got complex ones. Observe real and imaginary part.")
     return tuple(np.shape(value))

@@ -15,7 +15,7 @@ from bismut.ensembles.row_buffer import PORTION, portion_of
 from bismut.ensembles.task import bytes_of
 from bismut.errors import DomainError
 from bismut.executors import cores
-from bismut.formatting import per_second, text
+from bismut.formatting import memory_size, per_second, text
 from bismut.operating_system import available_memory
 
 _SHARE = 0.8  # of the memory that is free, which a run may fill
@@ -56,8 +56,8 @@ class Plan:
             f"{self.trajectories} trajectories × {self.steps} steps{swept}: {self.path_steps:.3g} path-steps",
             f"  blocks       {self.blocks} of {self.block} trajectories, {self.workers} at a time",
             f"  engine       {self.engine}{f': {self.why}' if self.why else ''}",
-            f"  memory       {_size(self.memory)}",
-            f"  disk         {_size(self.disk)} if kept",
+            f"  memory       {memory_size(self.memory)}",
+            f"  disk         {memory_size(self.disk)} if kept",
         ]
         if self.seconds is not None and self.compiling is not None:
             rate = self.path_steps / max(self.seconds, 1e-9)
@@ -90,7 +90,7 @@ def check_memory(request: Request) -> None:
     free = available_memory() if needed > _LITTLE else None
     if free is not None and needed > _SHARE * free:
         raise DomainError(
-            f"This run needs about {_size(needed)} of memory, but {_size(free)} are free. Use fewer trajectories or values at once, "
+            f"This run needs about {memory_size(needed)} of memory, but {memory_size(free)} are free. Use fewer trajectories or values at once, "
             "a longer stride (every=), fewer bins or lags, or keep_final=False if the last states are not needed."
         )
 
@@ -171,14 +171,6 @@ def rehearse(request: Request) -> Plan:
     rounds = -(-planned.blocks * planned.values // planned.workers)
     engine = first.settle()
     return replace(planned, seconds=spent / steps * planned.steps * rounds, compiling=compiling, engine=engine.engine.name, why=engine.why)
-
-
-def _size(count: int | float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def _span(seconds: int | float) -> str:

@@ -29,6 +29,7 @@ from bismut.findings.checks import Study, all_checks
 from bismut.findings.cost import seconds_for, step_operations
 from bismut.findings.equilibrium import axis_names, kinetic_distribution, kinetic_values, temperatures
 from bismut.findings.finding import Finding, at_most, not_measured, verdict_of
+from bismut.findings.memory import NotEnoughMemory
 from bismut.findings.report import Report
 from bismut.findings.statistics import ALARM, holm_verdicts
 from bismut.mechanics import Scheme, State
@@ -61,6 +62,8 @@ class Budget:
             self.left -= cost
             try:
                 findings = measure()
+            except NotEnoughMemory as problem:
+                findings = [not_measured(law, str(problem)) for law in laws]
             except Exception as problem:  # of the user's functions, at points where the run never was: its results are valid all the same
                 findings = [not_measured(law, f"{type(problem).__name__}: {reason_of(problem)}") for law in laws]
         else:

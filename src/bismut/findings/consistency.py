@@ -20,16 +20,20 @@ from bismut.actions import Discrete, Midpoint
 from bismut.errors import BismutError
 from bismut.findings.checks import Study, check, in_velocities
 from bismut.findings.finding import Finding, at_most, not_measured
+from bismut.findings.memory import evaluate
 from bismut.findings.noether import ProbePoints
+from bismut.findings.structure import LARGEST
 from bismut.flows import Langevin, end_momenta
 from bismut.mechanics import Scheme, System
 from bismut.mechanics.heat import Drag
-from bismut.programs.evaluation import evaluate
+from bismut.programs import custom_gradients
 from bismut.registry import CHECKS
 from bismut.spaces import Point, Velocity
 
+_PAIRS = 4  # of random directions, where there are many
 _LEVELS = (1.0, 0.25, 0.0625)  # of the step, for what should vanish with it
-_CUSTOM_VJP = "a function has a jax.custom_vjp, and so no forward derivative; give it its derivative with jax.custom_jvp instead"
+_REMEDY = "Give it its derivative with jax.custom_jvp instead, from which JAX has both."
+_CUSTOM_VJP = f"a function of the step has a jax.custom_vjp, and so no forward derivative. {_REMEDY}"
 
 
 @CHECKS.register
@@ -123,13 +127,20 @@ def curl(study: Study) -> list[Finding]:
     assert probes is not None
     space, n = system.space, system.space.dim
 
+    directions = jnp.asarray(np.random.default_rng(3).normal(size=(2, _PAIRS, n)), system.dtype)
+
     def one(q: Point):
         force = lambda x: space.flatten(system.force(space.move(q, space.unflatten(x)), space.zero(system.dtype), study.t0))
         zero = jnp.zeros(n, system.dtype)
-        slope = jax.jacfwd(force)(zero).T
-        turned = space.bracket_form(q, space.unflatten(force(zero)))
-        size = jnp.max(jnp.abs(slope)) + jnp.max(jnp.abs(turned))
-        return jnp.max(jnp.abs(slope - slope.T - turned)) / jnp.where(size > 0, size, 1.0)
+        if n > LARGEST:  # along pairs of random directions, which no curl is orthogonal to: a slope for each is too much
+            slope = jax.vmap(lambda u, v: jax.jvp(force, (zero,), (u,))[1] @ v)
+            turn = lambda u, v: space.flatten(space.turning(q, space.unflatten(u), space.unflatten(force(zero)))) @ v
+            there, back, turned = slope(*directions), slope(*directions[::-1]), jax.vmap(turn)(*directions)
+        else:
+            there = jax.jacfwd(force)(zero).T
+            back, turned = there.T, space.bracket_form(q, space.unflatten(force(zero)))
+        size = jnp.max(jnp.abs(there)) + jnp.max(jnp.abs(turned))
+        return jnp.max(jnp.abs(there - back - turned)) / jnp.where(size > 0, size, 1.0)
 
     off = np.asarray(evaluate(jax.vmap(one), probes.q))
     if not np.isfinite(off).any():
@@ -158,8 +169,25 @@ def without_forward(system: System) -> str | None:
     return None
 
 
+def function_without_forward(system: System) -> str | None:
+    """The same of every function of a system: a constraint, the noise, a force."""
+    if (energy := without_forward(system)) is not None:
+        return energy
+    q, v = jax.eval_shape(lambda: (system.space.origin(system.dtype), system.space.zero(system.dtype)))
+    of_point, of_both = (
+        (system._constraint, system._noise),
+        (system._force, system._random_force, system._noise_hamiltonian, *system.invariants.values()),
+    )
+    for function, arguments in [(one, (q,)) for one in of_point] + [(one, (q, v)) for one in of_both]:
+        if function is not None and custom_gradients(lambda *a, f=function: system._call(f, *a, t=jnp.ones((), system.dtype)), *arguments):
+            return f"{function!r} calls a function with a jax.custom_vjp, which has no forward derivative. {_REMEDY}"
+    return None
+
+
 def custom_vjp_reason(problem: Exception) -> str | None:
     """Why something could not be measured, if it is for a function without a forward derivative."""
+    if "callbacks do not support JVP" in str(problem):
+        return "a function calls Python, which has no forward derivative. Give the function that calls it one with jax.custom_jvp"
     if "custom_vjp" not in str(problem) and "custom_lin" not in str(problem):
         return None
     return str(problem) if isinstance(problem, BismutError) else _CUSTOM_VJP

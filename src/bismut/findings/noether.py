@@ -19,10 +19,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from bismut.findings.finding import Finding, at_most, not_measured
+from bismut.findings.memory import evaluate
 from bismut.mechanics import Scheme, State, System
 from bismut.mechanics.constraint import jacobian, nearest_point
 from bismut.mechanics.hamiltonian import bracket, hamiltonian_field
-from bismut.programs.evaluation import evaluate
 from bismut.spaces import Point, Space, Velocity, add, pair
 
 Generator = Callable[[Space, Point], Velocity]

@@ -17,11 +17,11 @@ from bismut.ensembles import request, run_request
 from bismut.findings.checks import Study
 from bismut.findings.cost import seconds_for, step_operations
 from bismut.findings.finding import Finding, not_measured
+from bismut.findings.memory import evaluate
 from bismut.findings.statistics import close_to, ratio_of
 from bismut.mechanics import System
 from bismut.mechanics.fluctuation_dissipation import BracketDissipation, energy_brackets
 from bismut.mechanics.hamiltonian import hamiltonian_field
-from bismut.programs.evaluation import evaluate
 
 _TRAJECTORIES, _BURN, _LOOKS = 2048, 8, 16  # relaxation times before looks, and between first and last of them
 

@@ -21,12 +21,12 @@ from jaxtyping import Array
 from bismut.actions import Action
 from bismut.findings.checks import STEPS, Study, check
 from bismut.findings.finding import Finding, at_most, not_measured, verdict_of
+from bismut.findings.memory import NotEnoughMemory, evaluate
 from bismut.findings.noether import momentum_maps
 from bismut.findings.structure import LARGEST, poisson_defect, random_defect, step_structure
 from bismut.flows import Langevin, Metropolised, action_differential, flow
 from bismut.mechanics import Scheme, State, System
 from bismut.mechanics.constraint import jacobian, rate
-from bismut.programs.evaluation import evaluate
 from bismut.registry import CHECKS
 from bismut.spaces import Space, scale
 
@@ -123,10 +123,14 @@ def _invariants(study: Study) -> list[Finding]:
     user's, measured as well."""
     scheme, system, findings = study.scheme, study.system, []
     for name in system.invariants:
-        values, terms = evaluate(jax.vmap(lambda state, name=name: _with_terms(system, name, state)), study.run.states)
+        law, how = f"Casimir {name}" if system.reduced else f"invariant {name!r}", f"largest change in {STEPS} steps over Σ|z ∂I/∂z|"
+        try:
+            values, terms = evaluate(jax.vmap(lambda state, name=name: _with_terms(system, name, state)), study.run.states)
+        except NotEnoughMemory as problem:
+            findings.append(not_measured(law, str(problem)))
+            continue
         size = np.asarray(terms, float).max(0)
         drift = float((np.abs(values - values[0]).max(0) / np.where(size > 0, size, 1.0)).max())
-        law, how = f"Casimir {name}" if system.reduced else f"invariant {name!r}", f"largest change in {STEPS} steps over Σ|z ∂I/∂z|"
         findings.append(at_most(law, drift, 1e3 * study.eps, scheme.effective_claims.symplectic, how))
     return findings
 
@@ -135,7 +139,10 @@ def _with_terms(system: System, name: str, state: State) -> tuple[Array, Array]:
     """An invariant, flat, and the size of its terms: one that happens to be zero has round-off all the same."""
     z, back = ravel_pytree((state.q, state.p))
     of = lambda z: jnp.ravel(system.invariant(name, State(*back(z))))
-    return of(z), jnp.abs(jax.jacfwd(of)(z)) @ jnp.abs(z)
+    values = of(z)
+    # Forward, every number carries a direction through all pairs; backward there are only as many rows as values.
+    slopes = jax.jacfwd(of) if z.size <= 2 * LARGEST or z.size <= values.size else jax.jacrev(of)
+    return values, jnp.abs(slopes(z)) @ jnp.abs(z)
 
 
 def _constraints(study: Study) -> list[Finding]:

@@ -17,11 +17,11 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from bismut.findings.memory import evaluate
 from bismut.flows import flow
 from bismut.mechanics import Scheme, State
 from bismut.mechanics.constraint import rate
 from bismut.mechanics.scheme import required_time
-from bismut.programs.evaluation import evaluate
 from bismut.spaces import Space, poisson_tensor
 
 LARGEST = 100  # degrees of freedom up to which T is written out

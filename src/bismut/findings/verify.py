@@ -28,8 +28,9 @@ from bismut.ensembles.checks import RUN
 from bismut.ensembles.starts import start_at
 from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.findings.checks import Check, Study, all_checks, by_group
-from bismut.findings.consistency import custom_vjp_reason, without_forward
+from bismut.findings.consistency import custom_vjp_reason, function_without_forward
 from bismut.findings.finding import Finding, not_measured
+from bismut.findings.memory import NotEnoughMemory
 from bismut.findings.report import Report
 from bismut.findings.statistics import ALARM, holm_verdicts
 from bismut.flows import Flow, Solve
@@ -98,17 +99,20 @@ def study_of(scheme: Scheme, start: Any, step: float, seed: int) -> Study:
 
 
 def _measured(check: Check, study: Study) -> list[Finding]:
-    """The findings of a check, with seed and seconds; its laws as not measured where a function has no forward derivative."""
+    """The findings of a check, with seed and seconds; its laws as not measured where a function has no forward derivative, or there is too
+    little memory."""
     clock = time.monotonic()
     try:
         findings = check(study)
-    except (BismutError, TypeError, NotImplementedError) as problem:
+    except (ValueError, TypeError, NotImplementedError) as problem:
         reason = custom_vjp_reason(problem)
         if reason is None:
             raise
         # What was compiled before does not know whose function it is: the system does.
-        reason = without_forward(study.system) or reason
+        reason = function_without_forward(study.system) or reason
         findings = [replace(not_measured(law, reason), group=check.group) for law in check.laws]
+    except NotEnoughMemory as problem:
+        findings = [replace(not_measured(law, str(problem)), group=check.group) for law in check.laws]
     spent = time.monotonic() - clock
     return [replace(one, seed=study.seed, seconds=round(spent if one.seconds is None else one.seconds, 3)) for one in findings]
 

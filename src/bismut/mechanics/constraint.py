@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 
 from bismut.errors import DegenerateError, DomainError
 from bismut.mechanics import newton
+from bismut.mechanics.directional import along
 from bismut.mechanics.kkt import Sparsity, kkt_layout
 from bismut.mechanics.newton import Root
 from bismut.mechanics.state import State, over_batch
@@ -41,14 +42,14 @@ def covector(system: System, q: Point, multipliers: Float[Array, " k"], t) -> Fl
 def rate(system: System, q: Point, v: Velocity, t) -> Float[Array, " k"]:
     """G v + ∂g/∂t, how fast the constraints are being left."""
     space = system.space
-    leaving = jax.jvp(lambda e: system.constraint(space.nudge(q, e), t), (space.zero(system.dtype),), (v,))[1]
+    leaving = along(lambda e: system.constraint(space.nudge(q, e), t), (space.zero(system.dtype),), (v,), system.constraint_has_jvp)
     return leaving + speed(system, q, t) if system.moving_constraint else leaving
 
 
 def speed(system: System, q: Point, t) -> Float[Array, " k"]:
     """∂g/∂t, how fast the surface moves."""
     t = jnp.asarray(t, system.dtype)
-    return jax.jvp(lambda t: system.constraint(q, t), (t,), (jnp.ones_like(t),))[1]
+    return along(lambda t: system.constraint(q, t), (t,), (jnp.ones_like(t),), system.constraint_has_jvp)
 
 
 def work(system: System, q: Point, multipliers: Float[Array, " k"], t) -> Float[Array, ""]:

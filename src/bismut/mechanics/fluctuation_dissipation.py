@@ -16,6 +16,7 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float
 
+from bismut.mechanics.directional import along
 from bismut.mechanics.hamiltonian import hamiltonian_field
 from bismut.spaces import Point, Velocity
 
@@ -43,4 +44,4 @@ def energy_brackets(system: System, q: Point, p: Velocity, t) -> Float[Array, " 
     space = system.space
     rates = hamiltonian_field(space, lambda q, p: system.hamiltonian(q, p, t), q, p)
     zero = jax.tree.map(lambda leaf: 0 * leaf, p)
-    return -jax.jvp(lambda e, p: system.noise_hamiltonian(space.nudge(q, e), p, t), (zero, p), rates)[1]
+    return -along(lambda e, p: system.noise_hamiltonian(space.nudge(q, e), p, t), (zero, p), rates, system.noise_has_jvp)

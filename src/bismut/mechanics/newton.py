@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, Int
 from bismut.errors import BismutError
 from bismut.mechanics import small_linalg
 from bismut.mechanics.function import lacks_forward_derivative
-from bismut.programs import separated
+from bismut.programs import custom_gradients, separated
 
 Vector = Float[Array, " n"]
 Linear = Callable[[Vector], Vector]
@@ -165,8 +165,9 @@ def _implicit_root(residual: Residual, guess: Vector, run: Callable, solve_linea
         except (TypeError, NotImplementedError) as problem:
             if not lacks_forward_derivative(problem):
                 raise
+            names = ", ".join(custom_gradients(pure, values, x)) or "A function of the system"
             raise BismutError(
-                "A function of the system has a jax.custom_vjp, and so no forward derivative, which the derivative of an implicit step needs. "
+                f"{names} has a jax.custom_vjp, and so no forward derivative, which the derivative of an implicit step needs. "
                 "Give it its derivative with jax.custom_jvp instead, from which JAX has both."
             ) from None
         return (x, outcome), (change, jax.tree.map(jnp.zeros_like, outcome))

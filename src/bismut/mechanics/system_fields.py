@@ -22,6 +22,7 @@ from bismut.mechanics.function import UserFunction
 from bismut.mechanics.kkt import Sparsity
 from bismut.mechanics.state import State, check_drawn
 from bismut.mechanics.symmetry import Symmetry
+from bismut.programs import custom_gradients
 from bismut.programs.dependence import depends, holds_infinity, infinite
 from bismut.programs.evaluation import numpy_eager
 from bismut.spaces import Dual, Point, Space, Velocity, add
@@ -120,6 +121,21 @@ class SystemFields(eqx.Module):
         """Whether a random force depends on the velocity, so that Itô and Stratonovich differ."""
         q, v, t = self._anywhere()
         return self._random_force is not None and depends(lambda v: self.random_force(q, v, t), v)
+
+    @property
+    @structural_query
+    def constraint_has_jvp(self) -> bool:
+        """Whether g has derivatives along a direction. With a jax.custom_vjp in it, it has only gradients."""
+        q, _, t = self._anywhere()
+        return not custom_gradients(lambda q: self.constraint(q, t), q)
+
+    @property
+    @structural_query
+    def noise_has_jvp(self) -> bool:
+        """The same of noise: γ and H_j."""
+        q, p, t = self._anywhere()
+        functions = [(one, at) for one, at in ((self._noise, (q,)), (self._noise_hamiltonian, (q, p))) if one is not None]
+        return not any(custom_gradients(lambda *at, one=one: self._call(one, *at, t=t), *at) for one, at in functions)
 
     @property
     @structural_query

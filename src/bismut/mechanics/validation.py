@@ -13,6 +13,7 @@ import numpy as np
 from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
 from bismut.mechanics.function import UserFunction
 from bismut.mechanics.symmetry import Symmetry
+from bismut.programs import may_lack_gradient
 from bismut.programs.evaluation import evaluate
 from bismut.spaces import Point, Space, Velocity
 from bismut.tracing import traced
@@ -29,8 +30,10 @@ def count_values(system: System, name: str, function: UserFunction | None, witho
     """How many values the noise or the constraint has."""
     if function is None:
         return without
-    shape = _shape_of(system, function, jax.eval_shape(lambda: system.space.origin(system.dtype)))
+    q = jax.eval_shape(lambda: system.space.origin(system.dtype))
+    shape = _shape_of(system, function, q)
     if isinstance(shape, tuple) and len(shape) == 1 and (wanted is None or shape == (wanted,)):
+        _check_gradient(system, function, q)
         return shape[0]
     got = f"shape {shape}" if isinstance(shape, tuple) else shape
     size = "(m,)" if wanted is None else f"({wanted},)"
@@ -153,6 +156,7 @@ def check(system: System) -> None:
             got, remedy = ("a truth value", "jnp.where(condition, a, b)") if kind == "b" else ("a complex number", "jnp.real(...)")
             raise DomainError(f"{function.name} must return a real number, got {got}. Use {remedy}.")
     _check_forces(system, q, v)
+    _check_gradients(system, q, v)
     if system.constraints >= system.space.dim:
         raise BismutError(f"{system.constraints} constraints leave nothing to move on {system.space}, which has {system.space.dim} dimensions.")
     for name, symmetry in system._symmetries:
@@ -177,6 +181,37 @@ def _check_forces(system: System, q: Point, v: Velocity) -> None:
         got, want = (jax.tree.map(jnp.shape, tree) for tree in (jax.eval_shape(system.at(_PROBE_TIMES[0]).force, q, v), v))
         if got != want:
             raise ShapeError(f"force must return a covector shaped like a velocity {want}, got {got}.")
+
+
+def _check_gradients(system: System, q: Point, v: Velocity) -> None:
+    """Refuse, by name, a function whose gradient is needed and cannot be taken. It is tried only where a loop or a callback makes it doubtful."""
+    whole = system._lagrangian if system._potential is None else None  # of L = T − U the parts are looked at
+    of_both = system._kinetic, system._hamiltonian, system._noise_hamiltonian, whole
+    for function, arguments in [(system._potential, (q,)), *((one, (q, v)) for one in of_both)]:
+        if function is not None:
+            _check_gradient(system, function, *arguments)
+
+
+def _check_gradient(system: System, function: UserFunction, *arguments) -> None:
+    """Refuse a function that has no gradient for many states side by side, as a run takes it."""
+    values = lambda *a: system._call(function, *a, t=jnp.zeros((), system.dtype))
+
+    def gradient(*a):
+        value, pullback = jax.vjp(values, *a)
+        return pullback(value)
+
+    if not may_lack_gradient(values, *arguments):
+        return
+    several = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), arguments)
+    try:
+        jax.eval_shape(jax.vmap(gradient), *several)
+    except BismutError:
+        raise
+    except Exception as problem:
+        raise BismutError(
+            f"{function!r} has no gradient for many states at once, from which forces follow: {reason_of(problem)}. Loop with jax.lax.scan or a "
+            "fixed number of rounds; what calls Python needs a vmap_method, and its gradient with jax.custom_vjp."
+        ) from problem
 
 
 def _check_generator(system: System, name: str, generator: Callable, q: Point, v: Velocity):

@@ -1,6 +1,6 @@
 """Functions as programs of ours: what JAX traces is read once, by one file (`jaxprs`), and everyone else reads what that gives."""
 
-from bismut.programs.jaxprs import TracedFunction, as_function, bind, closed_over, expansion, separated, trace
+from bismut.programs.jaxprs import TracedFunction, as_function, bind, closed_over, custom_gradients, expansion, may_lack_gradient, separated, trace
 from bismut.programs.layout import Bonds, LoopLayout, Reach
 from bismut.programs.operations import (
     arithmetic,
@@ -36,11 +36,13 @@ __all__ = [
     "bind",
     "closed_over",
     "constants",
+    "custom_gradients",
     "equations",
     "expanded_count",
     "expansion",
     "items",
     "largest",
+    "may_lack_gradient",
     "operation_count",
     "reached",
     "separated",

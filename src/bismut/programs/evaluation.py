@@ -19,7 +19,7 @@ from bismut.programs.jaxprs import TracedFunction, bind, closed_over, expansion,
 from bismut.programs.operation import lookup
 from bismut.programs.operations.keys import KEY, understood, unwrapped, wrapped
 from bismut.programs.operations.pair_portions import in_portions, portion_program
-from bismut.programs.program import CALL, LOOPS, Literal, Program, Refused
+from bismut.programs.program import CALL, LOOPS, Equation, Literal, Program, Refused
 from bismut.programs.structure import equations
 from bismut.tracing import traced
 
@@ -31,8 +31,9 @@ def evaluate(function: Callable, *arguments: Any) -> Any:
     return evaluator(function)(*arguments)
 
 
-def evaluator(function: Callable) -> Callable:
-    """The function evaluated so, traced once for arguments of the same shapes; reusable for repeated calls."""
+def evaluator(function: Callable, check: Callable[[int], None] | None = None) -> Callable:
+    """The function evaluated so, traced once for arguments of the same shapes; reusable for repeated calls. `check` gets the bytes that it will keep,
+    before anything is allocated."""
     known: dict[Any, tuple[TracedFunction, Callable[[list], list]] | None] = {}  # None where it cannot be read
 
     def call(*arguments: Any) -> Any:
@@ -42,6 +43,8 @@ def evaluator(function: Callable) -> Callable:
         key = structure, tuple(jax.typeof(leaf) for leaf in leaves)
         if key not in known:
             readable = _readable(function, arguments)
+            if check is not None and readable is not None:
+                check(kept_bytes(readable.program))
             with np.errstate(all="ignore"), jax.ensure_compile_time_eval():
                 known[key] = None if readable is None else (readable, prepared(readable.program))
         both = known[key]
@@ -137,6 +140,22 @@ def prepared(program: Program) -> Callable[[list], list]:
         return [now[i] for i in outputs]
 
     return carried_out
+
+
+_VIEWS = ("reshape", "squeeze", "expand_dims", "broadcast_in_dim", "transpose", "slice", "rev", "optimization_barrier")  # of their operands
+
+
+def kept_bytes(program: Program) -> int:
+    """How many bytes the values of a program take, all of which are kept until it ends; of loops those of one turn."""
+    return sum(map(_kept_bytes, program.eqns))
+
+
+def _kept_bytes(equation: Equation) -> int:
+    name, parts = equation.primitive.name, equation.programs
+    if name in LOOPS:
+        parts = [portion_program(equation) if in_portions(equation) else expansion(equation)]
+    own = 0 if name in (CALL, *_VIEWS) else sum(v.aval.size * v.aval.dtype.itemsize for v in equation.outvars)
+    return own + max(map(kept_bytes, parts), default=0)
 
 
 def run(program: Program, arguments: list) -> list:

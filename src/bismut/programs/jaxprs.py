@@ -7,7 +7,7 @@ they are lowered (`to_lojax`, from 0.11 on). What cannot be expressed is `Refuse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import compress
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ _CUSTOM = ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
 _SOLVES = ("linear_solve", "custom_linear_solve")
 _CONTROL = ("while", "cond", "scan", *LOOPS)
 _INNER = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+_WITHOUT_GRADIENT = ("while", "pure_callback", "io_callback")
 _call = Primitive(CALL)
 
 
@@ -58,6 +59,33 @@ def separated(function: Callable, *arguments: Any) -> tuple[Callable, list]:
     hoisted, values = hoist(closed)
     evaluated = core.jaxpr_as_fun(hoisted)
     return lambda values, *given: structure.unflatten(evaluated(*values, *given)), values
+
+
+def custom_gradients(function: Callable, *arguments: Any) -> list[str]:
+    """The names of the functions with a jax.custom_vjp that a function calls: they have a gradient, and no derivative along a direction."""
+    return list(dict.fromkeys(_custom_gradients(jax.make_jaxpr(function)(*arguments))))
+
+
+def _custom_gradients(jaxpr: Any) -> Iterator[str]:
+    for equation in _equations(jaxpr):
+        if equation.primitive.name in _CUSTOM[1:]:
+            inside = next(equation.params[key] for key in _INNER if key in equation.params)
+            yield getattr(getattr(inside, "jaxpr", inside).debug_info, "func_name", "a function")
+
+
+def may_lack_gradient(function: Callable, *arguments: Any) -> bool:
+    """Whether a function loops until something holds, or calls Python: then it may have no gradient, which is seen by taking it."""
+    return any(equation.primitive.name in _WITHOUT_GRADIENT for equation in _equations(jax.make_jaxpr(function)(*arguments)))
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    """All equations of a jaxpr, those inside others too."""
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        yield equation
+        for value in equation.params.values():
+            for part in value if isinstance(value, tuple | list) else (value,):
+                if isinstance(part, core.ClosedJaxpr | core.Jaxpr):
+                    yield from _equations(part)
 
 
 def as_function(jaxpr: Any, consts: Sequence = ()) -> Callable[..., list]:

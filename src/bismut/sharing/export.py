@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bismut.arguments import checked, file, integer, table_of
 from bismut.ensembles import Result, Trajectory
 from bismut.errors import BismutError
 from bismut.mechanics import Scheme, System
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import xarray
 
 
+@checked(place=file, trajectory=integer(0), at=table_of("names of parameters and one value of each", '"k": 1.0'))
 def export(
     what: Result | Trajectory | str | Path,
     place: str | Path,

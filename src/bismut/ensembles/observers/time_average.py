@@ -151,7 +151,7 @@ class TimeAverage(Measuring):
         variables["block_stderr"] = (("block", *axes), by_level)
         lengths = clock.h * clock.every * 2.0 ** np.arange(levels)
         text = f"{with_error(mean, stderr)}, {short(np.rint(np.nan_to_num(effective)).astype(int))} effective samples"
-        return ObserverReport(name, variables, {"block": lengths}, text + _doubts(trusted, alike, forgotten, n, samples))
+        return ObserverReport(name, variables, {"block": lengths}, text + _doubts(trusted, alike, forgotten, n, samples, clock.one_start))
 
     def error(self, summary):
         return standard_error(summary.mean)
@@ -196,10 +196,14 @@ def start_left(tau: Any, samples: int, before: float) -> Any:
     return tau / samples * elementary("exp", -before / tau)
 
 
-def _doubts(trusted: np.ndarray, alike: np.ndarray, forgotten: np.ndarray, n: np.ndarray, samples: int) -> str:
-    """What keeps an error from being trusted, or what one trajectory cannot know."""
+def _doubts(trusted: np.ndarray, alike: np.ndarray, forgotten: np.ndarray, n: np.ndarray, samples: int, one_start: bool) -> str:
+    """What keeps an error from being trusted, or what one trajectory cannot know, and a few from one point no better: before a barrier that none of
+    them has crossed they agree."""
     if trusted.all():
-        return "; one trajectory knows nothing of places where it has not been" if np.max(n, initial=0) == 1 else ""
+        most = np.max(n, initial=0)
+        if most == 1:
+            return "; one trajectory knows nothing of places where it has not been"
+        return "; all began at one point, and know nothing of places where none has been" if one_start and 1 < most < MANY else ""
     doubt = "; the error is not to be trusted: "
     many = np.min(n, initial=MANY) >= MANY
     if many and samples == 1:

@@ -68,7 +68,8 @@ class Ended(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """When a watcher looked, and at how many trajectories, for its report; `before` are the steps before its first look, burn-in and earlier runs."""
+    """When a watcher looked, and at how many trajectories, for its report; `before` are the steps before its first look, burn-in and earlier
+    runs; `one_start` is whether all of them began at one point."""
 
     begin: float
     h: float
@@ -76,6 +77,7 @@ class Clock(NamedTuple):
     steps: int
     trajectories: int
     before: int = 0
+    one_start: bool = False
 
     @property
     def looks(self) -> int:

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 
 from bismut.body_loops import each
 from bismut.mechanics import constraint, newton, small_linalg
+from bismut.mechanics.directional import along
 from bismut.mechanics.friction.attenuation import Loss, decay_and_variance, matrix_functions
 from bismut.mechanics.start import mass_root
 from bismut.mechanics.system import System
@@ -294,7 +295,7 @@ class OwnNoiseFriction(FactoredFriction):
             return super().drag(system, q, v, t, kT)
         space, zero = system.space, system.space.zero(system.dtype)
         gamma = lambda e: system.noise(space.nudge(q, e), t)
-        rates = jax.jvp(gamma, (zero,), (space.unflatten(v),))[1]  # dγ_i·v: no matrix is made, so pairs stay loops
+        rates = along(gamma, (zero,), (space.unflatten(v),), system.noise_has_jvp)  # dγ_i·v: no matrix is made, so pairs stay loops
         return space.flatten(jax.vjp(gamma, zero)[1](rates)[0]) / (2 * kT)
 
 
