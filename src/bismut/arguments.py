@@ -104,7 +104,7 @@ def float_array(value: Any, name: str) -> Any:
         raise DomainError(f"{name} must be numbers, got {shown(value)}.") from None
 
 
-def is_whole(value: Any) -> bool:
+def is_integer(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
@@ -115,7 +115,7 @@ def is_index(value: Any, below: int = 2**63) -> bool:
 
 def _is_count(value: Any) -> bool:
     """A whole number of Python, or one in an array of NumPy or JAX without axes."""
-    return is_whole(value) or (not is_traced(value) and hasattr(value, "dtype") and is_number(value) and value.dtype.kind in "iu")
+    return is_integer(value) or (not is_traced(value) and hasattr(value, "dtype") and is_number(value) and value.dtype.kind in "iu")
 
 
 def integer(least: int = 1, below: int = 2**63) -> Rule:
@@ -129,7 +129,7 @@ def number(expected: str, test: Callable[[Any], bool] = lambda value: True, reme
 
 def one_of(*choices: Any) -> Rule:
     names = [f'"{word}"' if isinstance(word, str) else str(word).replace("-", "−") for word in choices]
-    known = lambda value: (isinstance(value, str) or is_whole(value)) and value in choices
+    known = lambda value: (isinstance(value, str) or is_integer(value)) and value in choices
     return Rule(f"{', '.join(names[:-1])} or {names[-1]}", known)
 
 
@@ -160,7 +160,7 @@ def _is_range(value: Any) -> bool:
 
 
 def _is_bins(value: Any) -> bool:
-    return is_whole(value) and 1 <= value < 2**31
+    return is_integer(value) and 1 <= value < 2**31
 
 
 def _is_flag(value: Any) -> bool:
@@ -251,7 +251,7 @@ def checked(**own: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 rule = rules[name]
                 if rule is not None and value is not parameters[name].default:
                     rule.check(value, name)
-                    if rule.counts and not is_whole(value):
+                    if rule.counts and not is_integer(value):
                         counts[name] = int(value)
             return counts
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bismut.cli.group import command, completion, print_json, whole_number
+from bismut.cli.group import command, completion, parsed_integer, print_json
 from bismut.registry import FORMATS
 
 
@@ -15,7 +15,7 @@ def export(
     to: Annotated[str, typer.Option(metavar="FORMAT", help="{formats}", autocompletion=completion(FORMATS.names))],
     out: Annotated[Path | None, typer.Option(metavar="PLACE", help="file, or folder of tables [next to the run, with its name]")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="NAME", help="observers, or final for the last states; may be repeated")] = None,
-    trajectory: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="one of the kept trajectories [all of them]")] = None,
+    trajectory: Annotated[int | None, typer.Option(parser=parsed_integer, metavar="N", help="one of the kept trajectories [all of them]")] = None,
     at: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="of a sweep, the value of a parameter; may be repeated")] = None,
     species: Annotated[str | None, typer.Option(metavar="NAMES", help="a name for each body, separated by commas, such as O,H,H")] = None,
     sites: Annotated[

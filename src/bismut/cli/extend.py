@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bismut.cli.group import command, whole_number
+from bismut.cli.group import command, parsed_integer
 from bismut.cli.options import RESUMING, RunFolder, with_options
 
 
@@ -13,8 +13,8 @@ from bismut.cli.options import RESUMING, RunFolder, with_options
 @with_options(RESUMING)
 def extend(
     run: RunFolder,
-    steps: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="how many more steps")] = None,
-    trajectories: Annotated[int | None, typer.Option(parser=whole_number, metavar="N", help="how many more trajectories")] = None,
+    steps: Annotated[int | None, typer.Option(parser=parsed_integer, metavar="N", help="how many more steps")] = None,
+    trajectories: Annotated[int | None, typer.Option(parser=parsed_integer, metavar="N", help="how many more trajectories")] = None,
     **how: Any,
 ) -> None:
     """Give a run more steps or more trajectories. The result is that of the longer run, bit for bit: the one with the same `every` and `block`.

@@ -99,7 +99,7 @@ def double_precision() -> None:
         os.environ["JAX_ENABLE_X64"] = "1"
 
 
-def whole_number(text: str) -> int:
+def parsed_integer(text: str) -> int:
     """A whole number as people type it: 1000000, 1_000_000 or 1e6."""
     try:
         return int(text)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 import typer
 
-from bismut.cli.group import block_range, completion, duration, system_names, whole_number
+from bismut.cli.group import block_range, completion, duration, parsed_integer, system_names
 from bismut.cli.runs.schema import OPTIONS
 from bismut.cli.runs.tables import Key, OneOf, Table
 from bismut.registry import OBSERVERS, QUANTITIES
@@ -40,7 +40,7 @@ def run_options(*names: str) -> Callable[[Command], Command]:
 
 def _option(name: str) -> Any:
     key = OPTIONS[name]
-    settings: dict[str, Any] = {"parser": whole_number} if key.typed == "whole" else {}
+    settings: dict[str, Any] = {"parser": parsed_integer} if key.typed == "whole" else {}
     if names := _names(name, key):
         settings["autocompletion"] = completion(names)
     option = typer.Option(f"--{(key.option or name.rpartition('__')[2]).replace('_', '-')}", metavar=key.metavar or None, help=key.help, **settings)
@@ -65,7 +65,7 @@ MaxTime = Annotated[
     float | None, typer.Option(parser=duration, metavar="TIME", help="stop shortly before TIME is up, with exit code 75: 90s, 30m, 2h or 1:30:00")
 ]
 Workers = Annotated[
-    int | None, typer.Option(parser=whole_number, metavar="N", help="run blocks in N processes on this machine [threads of one process]")
+    int | None, typer.Option(parser=parsed_integer, metavar="N", help="run blocks in N processes on this machine [threads of one process]")
 ]
 Cluster = Annotated[
     str | None,

@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.arguments import is_whole
+from bismut.arguments import is_integer
 from bismut.errors import DomainError
 from bismut.samplers.domain import SPREAD, Domain
 from bismut.spaces import Euclidean, Space
@@ -83,7 +83,7 @@ class Positive(Real):
 
 
 def _checked_shape(name: str, shape: Any) -> tuple[int, ...]:
-    if not isinstance(shape, tuple | list) or not all(is_whole(size) and size >= 1 for size in shape):
+    if not isinstance(shape, tuple | list) or not all(is_integer(size) and size >= 1 for size in shape):
         raise DomainError(f"{name}(shape) needs a tuple of whole numbers ≥ 1 such as (8,), or () for one number, got {shape!r}.")
     return tuple(int(size) for size in shape)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from bismut.arguments import is_whole
+from bismut.arguments import is_integer
 from bismut.ensembles.progress import Progress
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.formatting import table
@@ -117,7 +117,7 @@ class Draws:
 
     def more(self, draws: int, progress: bool | None = False) -> Draws:
         """The chains continued by so many draws, together with those there are: to the bit what one longer run gives."""
-        if not is_whole(draws) or draws < 1:
+        if not is_integer(draws) or draws < 1:
             raise DomainError(f"draws must be a whole number ≥ 1, got {draws!r}.")
         clock = time.perf_counter()
         with Progress(progress, self.chains, draws * self.frozen.thin, None) as bar:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.arguments import Rule, checked, is_whole
+from bismut.arguments import Rule, checked, is_integer
 from bismut.ensembles.progress import Progress
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.process import check_process
@@ -31,7 +31,7 @@ from bismut.user_errors import reason_of
 KERNELS = {"malt": 0.8, "hmc": 0.8, "metropolised": 0.95}
 """By name, with the acceptance at which its step is chosen."""
 
-_whole = lambda least: Rule(f"a whole number ≥ {least}", lambda value: is_whole(value) and value >= least, counts=True)
+_whole = lambda least: Rule(f"a whole number ≥ {least}", lambda value: is_integer(value) and value >= least, counts=True)
 _fraction = Rule("a number between 0 and 1", lambda value: isinstance(value, int | float) and 0 < value < 1)
 _positive = Rule("a number ≥ 0", lambda value: isinstance(value, int | float) and 0 <= value < np.inf)
 

@@ -13,7 +13,7 @@ from inspect import Parameter
 from typing import Any
 
 from bismut.actions import Action, Verlet
-from bismut.arguments import is_number, is_whole
+from bismut.arguments import is_integer, is_number
 from bismut.cli.runs.model import Model, from_gallery
 from bismut.cli.runs.noise_path import path_of, with_record
 from bismut.cli.runs.observers import default_observers, observers, reachable, with_defaults, with_ledger
@@ -114,7 +114,7 @@ def prepare(document: Mapping[str, Any], lines: Lines, source: str = "", model: 
 def _with_numbers(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with the numbers of a run that were not given."""
     filled = DEFAULTS | dict(document)
-    if "every" not in filled and is_whole(filled["steps"]) and filled["steps"] > 0:
+    if "every" not in filled and is_integer(filled["steps"]) and filled["steps"] > 0:
         filled["every"] = -(-filled["steps"] // _LOOKS)
     bath = document.get("bath")
     overdamped = isinstance(bath, Mapping) and "mobility" in bath

@@ -15,7 +15,7 @@ from inspect import Parameter, signature
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from bismut.arguments import TABLE, Rule, is_number, is_whole
+from bismut.arguments import TABLE, Rule, is_integer, is_number
 from bismut.cli.runs.toml import Lines, Path_, line_of
 from bismut.errors import BismutError, nearest
 from bismut.registry import Registry
@@ -214,13 +214,13 @@ def is_list_of(value: Any, test: Callable[[Any], bool]) -> bool:
 
 
 def at_least(least: int) -> Rule:
-    return Rule(f"a whole number ≥ {least}", lambda value: is_whole(value) and least <= value < 2**64)
+    return Rule(f"a whole number ≥ {least}", lambda value: is_integer(value) and least <= value < 2**64)
 
 
 WORD = Rule("a word in quotation marks", lambda value: isinstance(value, str) and bool(value))
 FLAG = Rule("true or false", lambda value: isinstance(value, bool))
 NUMBER = Rule("a number", is_number)
-WHOLE = Rule("a whole number", lambda value: is_whole(value) and abs(value) < 2**64)
+WHOLE = Rule("a whole number", lambda value: is_integer(value) and abs(value) < 2**64)
 _INDEX = at_least(0)
 _QUANTITY = Table(
     {

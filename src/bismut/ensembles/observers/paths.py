@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from bismut.arguments import Rule, checked, is_whole
+from bismut.arguments import Rule, checked, is_integer
 from bismut.ensembles.observers.report import ObserverReport, Variables
 from bismut.ensembles.observers.watcher import Clock, Watcher
 from bismut.registry import OBSERVERS
@@ -78,7 +78,7 @@ class Paths(Watcher):
 def _different(of: Any) -> bool:
     if not isinstance(of, Sequence | np.ndarray) or isinstance(of, str | bytes) or not len(of):
         return False
-    return all(is_whole(n) and 0 <= n < 2**63 for n in of) and len({int(n) for n in of}) == len(of)
+    return all(is_integer(n) and 0 <= n < 2**63 for n in of) and len({int(n) for n in of}) == len(of)
 
 
 @OBSERVERS.register

@@ -183,13 +183,13 @@ def _emit_sign(at: Emission, a: Value) -> Value:
     return at.code.select(nonzero, at.code.copysign(at.constant(1), a), a)
 
 
-def _emit_whole_sign(at: Emission, a: Value) -> Value:
+def _emit_integer_sign(at: Emission, a: Value) -> Value:
     zero = at.constant(0)
     below = at.code.select(at.order("<", a, zero), at.constant(-1), zero)
     return at.code.select(at.order(">", a, zero), at.constant(1), below)
 
 
-def _emit_whole_abs(at: Emission, a: Value) -> Value:
+def _emit_integer_abs(at: Emission, a: Value) -> Value:
     return at.code.select(at.builder.icmp_signed("<", a, at.constant(0)), at.builder.neg(a), a) if at.dtype.kind == "i" else a
 
 
@@ -238,7 +238,7 @@ def _emit_clamp(at: Emission, low: Value, x: Value, high: Value) -> Value:
     return _extreme(at, _extreme(at, x, low, ">", _known(at.lanes[0])), high, "<", _known(at.lanes[2]))
 
 
-def _emit_whole_clamp(at: Emission, low: Value, x: Value, high: Value) -> Value:
+def _emit_integer_clamp(at: Emission, low: Value, x: Value, high: Value) -> Value:
     above = at.code.select(at.order("<", x, low), low, x)
     return at.code.select(at.order(">", above, high), high, above)
 
@@ -250,11 +250,11 @@ class _Unsigned(Elementwise):
         return Lane(value, dtype, level, unsigned=dtype.kind == "f" and (self.name == "abs" or _unsigned(lanes)))
 
 
-_Unsigned("abs", numpy=np.abs, real=lambda at, a: at.code.abs(a), integer=_emit_whole_abs)
+_Unsigned("abs", numpy=np.abs, real=lambda at, a: at.code.abs(a), integer=_emit_integer_abs)
 _Unsigned("max", numpy=_maximum, kinds=ANY, real=_emit_extreme(">"), integer=lambda at, a, b: at.code.select(at.order(">", a, b), a, b))
 _Unsigned("min", numpy=_minimum, kinds=ANY, real=_emit_extreme("<"), integer=lambda at, a, b: at.code.select(at.order("<", a, b), a, b))
-Elementwise("sign", numpy=_sign, real=_emit_sign, integer=_emit_whole_sign)
-Elementwise("clamp", numpy=lambda low, x, high: _minimum(_maximum(low, x), high), kinds=ANY, real=_emit_clamp, integer=_emit_whole_clamp)
+Elementwise("sign", numpy=_sign, real=_emit_sign, integer=_emit_integer_sign)
+Elementwise("clamp", numpy=lambda low, x, high: _minimum(_maximum(low, x), high), kinds=ANY, real=_emit_clamp, integer=_emit_integer_clamp)
 
 
 # Powers and roots.
