@@ -251,6 +251,24 @@ def test_single_precision():
     np.testing.assert_allclose(evaluate(function, x, width=16), one_by_one(function, x), rtol=3e-6, atol=1e-6)
 
 
+def test_an_operation_that_jumps_says_so():
+    """Values on both sides of a place, 10⁻¹² apart, that are not neighbours. An angle at its cut is asked about apart (`Question.cut`)."""
+    places, width = np.array([-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0]), 1e-12
+    silent, seen = set(), set()
+    for table, rest in ((ONE | ELEMENTARY, ()), (TWO | ELEMENTARY_TWO, (np.ones_like(places),))):
+        for name, (kinds, f) in table.items():
+            if "f" not in kinds or name == "atan2":
+                continue
+            compute, program = evaluator(f), trace(f, places, *rest).program
+            below, above = (np.asarray(compute(places + side, *rest), float) for side in (-width, width))
+            jump = np.abs(above - below)
+            if np.any(np.isfinite(jump) & (jump > 1e-3) & (np.abs(above) < 1e6)):  # not at a pole
+                seen.add(name)
+                silent |= {name} if not any(lookup(e.primitive.name).may_jump(e) for e in equations(program)) else set()
+    assert seen >= {"sign", "floor", "ceil", "round even", "rem", "lt", "ge", "to int8"}
+    assert not silent
+
+
 def _names(function, *inputs) -> set[str]:
     """Operations that a function consists of."""
     return {equation.primitive.name for equation in equations(trace(function, *inputs).program)}

@@ -4,6 +4,7 @@
     emit       (scope, equation, arrays) ↦ arrays, as LLVM code (`codegen`)
     decompose  (*inputs, **params) ↦ outputs in jnp, where the operation has no code of its own; OutOfReach for a case that is not covered
     affine_in  the inputs in which it is jointly affine
+    jumps      whether outputs may jump where inputs do not; None: where reals alone give integers or truth values
     cost       how many scalar operations it stands for
 
 What is missing is a refusal by construction: without `evaluate` JAX evaluates, without `emit` and `decompose` the native engine refuses, without
@@ -33,6 +34,7 @@ class Operation:
     emit: Any = None
     decompose: Any = None
     affine_in: slice | str = NOWHERE
+    jumps: bool | None = None
     loops = False  # whether its decomposition is best a loop over memory
     overwrites = False  # whether its code may write over what it is given
     hands_on = False  # whether its code hands inputs on to one that may
@@ -53,6 +55,13 @@ class Operation:
             return sum(marked) <= 1
         inside = range(len(marked))[self.affine_in]  # pyright: ignore[reportArgumentType, reportCallIssue]
         return all(i in inside for i, mark in enumerate(marked) if mark)
+
+    def may_jump(self, equation: Equation) -> bool:
+        """Whether an output may jump where the inputs do not, which no derivative shows."""
+        if self.jumps is not None or equation.programs:  # what an equation holds answers for itself
+            return bool(self.jumps)
+        kinds = lambda atoms: {getattr(atom.aval.dtype, "kind", "") for atom in atoms}  # keys of random numbers have none
+        return kinds(equation.invars) == {"f"} and bool(kinds(equation.outvars) & set("iub"))
 
     def cost(self, equation: Equation) -> int:
         return sum(v.aval.size for v in equation.outvars)
@@ -90,12 +99,12 @@ def operation(*names: str) -> Callable[[type], type]:
     return define
 
 
-def decomposition(*names: str, affine_in: slice | str = NOWHERE) -> Callable[[Callable], Callable]:
+def decomposition(*names: str, affine_in: slice | str = NOWHERE, jumps: bool | None = None) -> Callable[[Callable], Callable]:
     """Register a function of jnp as what primitives compute, expressed by simpler ones."""
 
     def define(function: Callable) -> Callable:
         known = Operation()
-        known.names, known.decompose, known.affine_in = names, function, affine_in
+        known.names, known.decompose, known.affine_in, known.jumps = names, function, affine_in, jumps
         register(known)
         return function
 

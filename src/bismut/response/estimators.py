@@ -22,6 +22,7 @@ from bismut.mechanics import Scheme, State
 from bismut.noise import Path
 from bismut.programs import equations, trace
 from bismut.programs.dependence import depends
+from bismut.programs.operation import lookup
 from bismut.programs.program import Refused
 from bismut.response import covariance
 from bismut.response.adjoint import SLOTS, STRETCH, backward, passes_for
@@ -34,8 +35,6 @@ _CONTROLLED = 16  # dimensions of a space up to which noise is inverted in every
 _OUTPUTS = 32  # components of O that are turned around
 _XLA = 5
 _BACK = 8  # of the way back, by XLA as well: of an oscillator adjoint takes 17 times as long as simulate, counted as 20
-_COMPARISONS = {"gt", "lt", "ge", "le", "eq", "ne", "gt_to", "lt_to", "ge_to", "le_to", "is_finite"}
-_JUMPS = _COMPARISONS | {"sign", "floor", "ceil", "round", "rem", "argmax", "argmin", "top_k", "bitcast_convert_type"}
 NAMES = ("pathwise", "likelihood", "covariance", "adjoint")
 
 
@@ -62,7 +61,7 @@ class Question:
     @property
     def jumps(self) -> str:
         """The operation by which O may jump; empty if none is in it, or if it was said to be smooth."""
-        return next((e.primitive.name for e in self._operations if _may_jump(e)), "")
+        return next((e.primitive.name for e in self._operations if lookup(e.primitive.name).may_jump(e)), "")
 
     @property
     def cut(self) -> bool:
@@ -79,13 +78,6 @@ class Question:
             return list(equations(trace(lambda state: value_of(self.of, self.scheme, state, zero), self.state).program))
         except Refused:
             return []
-
-
-def _may_jump(equation: Any) -> bool:
-    name, kind = equation.primitive.name, lambda variable: np.dtype(variable.aval.dtype).kind
-    if name == "convert_element_type":
-        return kind(equation.invars[0]) == "f" and kind(equation.outvars[0]) in "iub"
-    return name in _JUMPS or (name == "sort" and len(equation.invars) > 1)  # numbers in order move together, what is sorted with them jumps
 
 
 class Estimates(NamedTuple):

@@ -168,7 +168,7 @@ Elementwise(
     fold=lambda a, b: a if _is(b, 1) else None,
     affine_in=slice(0, 1),
 )
-Elementwise("rem", numpy=_remainder, real=lambda at, a, b: at.builder.frem(a, b), integer=_emit_remainder)
+Elementwise("rem", numpy=_remainder, real=lambda at, a, b: at.builder.frem(a, b), integer=_emit_remainder, jumps=True)
 
 
 # Size, sign, extremes.
@@ -253,7 +253,7 @@ class _Unsigned(Elementwise):
 _Unsigned("abs", numpy=np.abs, real=lambda at, a: at.code.abs(a), integer=_emit_integer_abs)
 _Unsigned("max", numpy=_maximum, kinds=ANY, real=_emit_extreme(">"), integer=lambda at, a, b: at.code.select(at.order(">", a, b), a, b))
 _Unsigned("min", numpy=_minimum, kinds=ANY, real=_emit_extreme("<"), integer=lambda at, a, b: at.code.select(at.order("<", a, b), a, b))
-Elementwise("sign", numpy=_sign, real=_emit_sign, integer=_emit_integer_sign)
+Elementwise("sign", numpy=_sign, real=_emit_sign, integer=_emit_integer_sign, jumps=True)
 Elementwise("clamp", numpy=lambda low, x, high: _minimum(_maximum(low, x), high), kinds=ANY, real=_emit_clamp, integer=_emit_integer_clamp)
 
 
@@ -330,9 +330,9 @@ def _emit_rounded(at: Emission, a: Value) -> Value:
     return at.code.copysign(at.code.select(up, at.code.add(down, at.constant(1)), down), a)
 
 
-Elementwise("floor", numpy=np.floor, kinds=REAL, real=lambda at, a: at.code.floor(a))
-Elementwise("ceil", numpy=np.ceil, kinds=REAL, real=lambda at, a: at.code.neg(at.code.floor(at.code.neg(a))))
-Elementwise("round", numpy=_rounded, kinds=ANY, real=_emit_rounded, parameters=("rounding_method",))
+Elementwise("floor", numpy=np.floor, kinds=REAL, real=lambda at, a: at.code.floor(a), jumps=True)
+Elementwise("ceil", numpy=np.ceil, kinds=REAL, real=lambda at, a: at.code.neg(at.code.floor(at.code.neg(a))), jumps=True)
+Elementwise("round", numpy=_rounded, kinds=ANY, real=_emit_rounded, parameters=("rounding_method",), jumps=True)
 
 
 class _NextAfter(Elementwise):

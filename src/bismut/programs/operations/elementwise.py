@@ -56,6 +56,7 @@ class Elementwise(Operation):
     fold        lanes ↦ what is known of the result before anything is computed, or None
     parameters  of the equation that matter
     like        which input has the type of the result, unless that is a truth value
+    jumps       whether the result may jump where the inputs do not
     """
 
     def __init__(
@@ -69,9 +70,10 @@ class Elementwise(Operation):
         parameters: tuple[str, ...] = (),
         affine_in: slice | str = NOWHERE,
         like: int = 0,
+        jumps: bool | None = None,
     ):
         self.names, self.numpy, self.kinds, self.real, self.integer = names, numpy, kinds, real, integer
-        self.fold, self.parameters, self.affine_in, self.like = fold, parameters, affine_in, like
+        self.fold, self.parameters, self.affine_in, self.like, self.jumps = fold, parameters, affine_in, like, jumps
         register(self)
 
     def settings(self, params: Any) -> dict:

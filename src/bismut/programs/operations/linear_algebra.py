@@ -33,6 +33,8 @@ def _less_product(scope: Scope, a: Any, b: Any, c: Any) -> Any:
 
 @operation("lu")
 class _LU(Operation):
+    jumps = False  # rows are exchanged at a jump, what is solved with them goes on smoothly
+
     def emit(self, scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
         matrices = _matrices(scope, inputs[0])
         batch, (n, m) = matrices.shape[:-2], matrices.shape[-2:]

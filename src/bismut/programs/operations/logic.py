@@ -30,7 +30,7 @@ class _Test(Elementwise):
 
 def _comparison(name: str, sign: str, function: Callable) -> None:
     real, integer = lambda at, a, b: at.code.compare(sign, a, b), lambda at, a, b: at.order(sign, a, b)
-    _Test(name, numpy=function, kinds=ANY, real=real, integer=integer)
+    _Test(name, numpy=function, kinds=ANY, real=real, integer=integer, jumps=True)
 
 
 _comparison("eq", "==", np.equal)
@@ -51,8 +51,8 @@ def ordered(x):
     return bits ^ ((bits >> (8 * kind.itemsize - 1)) & np.iinfo(kind).max)
 
 
-decomposition("lt_to")(lambda a, b: ordered(a) < ordered(b))
-decomposition("le_to")(lambda a, b: ordered(a) <= ordered(b))
+decomposition("lt_to", jumps=True)(lambda a, b: ordered(a) < ordered(b))
+decomposition("le_to", jumps=True)(lambda a, b: ordered(a) <= ordered(b))
 
 
 class _Select(Elementwise):
@@ -253,7 +253,7 @@ class _Bitcast(Elementwise):
         return [out]
 
 
-_Bitcast("bitcast_convert_type", numpy=lambda x, new_dtype: x.view(np.dtype(new_dtype)), kinds=ANY, parameters=("new_dtype",))
+_Bitcast("bitcast_convert_type", numpy=lambda x, new_dtype: x.view(np.dtype(new_dtype)), kinds=ANY, parameters=("new_dtype",), jumps=True)
 
 
 # Fewer bits of a real.

@@ -259,6 +259,8 @@ def _running(scope: Scope, x: Field, axis: int, back: bool, name: str, aval) -> 
 
 @operation("argmax", "argmin")
 class _Argument(Operation):
+    jumps = True
+
     def emit(self, scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
         x, (axis,), aval = inputs[0], equation.params["axes"], result(equation)
         sign = "gt" if equation.primitive.name == "argmax" else "lt"

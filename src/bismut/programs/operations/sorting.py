@@ -25,6 +25,9 @@ class _Sort(Operation):
 
     loops = True
 
+    def may_jump(self, equation):
+        return len(equation.invars) > 1  # numbers in order move together, what is sorted with them jumps
+
     def decomposes(self, equation):
         return equation.invars[0].aval.shape[equation.params["dimension"]] > WRITTEN_OUT
 
@@ -95,7 +98,7 @@ def _comes_first(keys, others, place, other, n):
     return jnp.where((place >= n) | (other >= n), place < other, before)
 
 
-@decomposition("top_k")
+@decomposition("top_k", jumps=True)
 def _top_k(x, *, k, axis=-1):
     axis = axis % x.ndim
     place = jax.lax.broadcasted_iota(jnp.int32, x.shape, axis)

@@ -89,7 +89,7 @@ def _chosen(x, p):
     return place
 
 
-@decomposition("select_and_gather_add")
+@decomposition("select_and_gather_add", jumps=True)
 def select_and_gather_add(tangents, x, **p):
     place = _chosen(x, p)
     out = jnp.zeros(place.shape, tangents.dtype)
@@ -98,7 +98,7 @@ def select_and_gather_add(tangents, x, **p):
     return out
 
 
-@decomposition("select_and_scatter_add")
+@decomposition("select_and_scatter_add", jumps=True)
 def select_and_scatter_add(source, x, **p):
     """The transpose: what comes goes back to where it was chosen."""
     place, zero = _chosen(x, p), jnp.zeros((), source.dtype)
