@@ -8,19 +8,18 @@ they run. They are known to about a factor of four: constants are folded, and so
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import numpy as np
 
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
-from bismut.programs import Equation, Program, trace
+from bismut.programs import LOOPS, Equation, Program, items, trace
+from bismut.programs.operation import lookup
 
 RATE = 5e10  # operations a second, of two quiet cores; 25, 77 and 38 a nanosecond measured on one, of a pendulum, a top and eight dipoles
 _BY_XLA = 5  # times as long where XLA computes
 _TURNS = 4  # of a loop that runs until convergence
-_NEAR = 64  # bodies within reach of one another, where a cell list is used
+_NEAR = 64.0  # bodies within reach of one another, where a cell list is used
 
 
 def step_operations(scheme: Scheme, state: State) -> float:
@@ -43,26 +42,19 @@ def operations_of(program: Program, near: float = _NEAR) -> float:
 
 
 def _of_equation(equation: Equation, near: float) -> float:
-    name, parameters = equation.primitive.name, equation.params
     inner = [operations_of(part, near) for part in equation.programs]
-    if inner:
-        return max(inner) if name == "cond" else _repeated(name, parameters, near) * sum(inner)
-    size = sum(v.aval.size for v in equation.outvars)
-    if name == "dot_general":
-        (left, _), _ = parameters["dimension_numbers"]
-        size *= int(np.prod([equation.invars[0].aval.shape[k] for k in left]))
-    return float(size)
+    if not inner:
+        return float(lookup(equation.primitive.name).cost(equation))
+    return max(inner) if equation.primitive.name == "cond" else _rounds(equation, near) * sum(inner)
 
 
-def _repeated(name: str, parameters: dict[str, Any], near: float) -> float:
+def _rounds(equation: Equation, near: float) -> float:
     """How often the inside of an equation runs."""
+    name, parameters = equation.primitive.name, equation.params
     if name == "scan":
         return float(parameters["length"])
-    if name not in ("each", "pairs"):
+    if name not in LOOPS:
         return float(_TURNS if name == "while" else 1)
     layout = parameters["layout"]
-    if name == "each":
-        return float(layout.length)
-    if layout.bonds is not None:
-        return float(len(layout.bonds.i))
-    return 0.5 * layout.length * min(layout.length - 1, near if layout.reach is not None else layout.length)
+    all_of_them = float(items(equation))
+    return min(all_of_them, 0.5 * layout.length * near) if layout.reach is not None and layout.bonds is None else all_of_them
