@@ -222,6 +222,41 @@ def test_the_equations_of_state_that_are_compared_with_are_right_elsewhere(equat
     assert np.isclose((equation(rho, 2.0).pressure / (2.0 * rho) - 1) / rho, second, rtol=1e-3)
 
 
+def test_the_virial_pressure_is_the_slope_of_a_free_energy():
+    """P = −∂F/∂V = NkT/V + kT ∂/∂V ln⟨e^{−[U(sx, sl) − U(x, l)]/kT}⟩ at s = 1: by a difference of s = 1 ± 0.002 in the run that has the virial.
+
+    A gas at ρ* = 0.3 and T* = 2. Both estimates see the same places, so that the error of the difference is mostly that of the momenta; without them,
+    which contribute NkT/V, it is that of the places met, and what remains is s² times a third derivative.
+    """
+    count, density, kT, s = 32, 0.3, 2.0, 0.002
+    volume = count / density
+    side, ideal = volume ** (1 / 3), density * kT
+    potential = bm.lennard_jones(cutoff=(1.8, 2.3))
+    scheme = bm.Langevin(bm.mechanical(bm.Euclidean(3) ** count, potential=potential, box=side), temperature=kT, friction=4.0)
+    change = volume * ((1 + s) ** 3 - (1 - s) ** 3)
+    energy = lambda scale, x: potential.inside((scale * side,) * 3)(scale * x)
+    weight = lambda scale, state: jnp.exp((energy(1.0, state.q) - energy(scale, state.q)) / kT)
+    kinetic = lambda state: jnp.sum(state.p**2) / (3 * volume)
+    slope = lambda state: kT * (weight(1 + s, state) - weight(1 - s, state)) / change
+    quantities = {
+        "P": bm.pressure,
+        "up": lambda state: weight(1 + s, state),
+        "down": lambda state: weight(1 - s, state),
+        "kinetic": kinetic,
+        "gap": lambda state: bm.pressure(scheme, state) - ideal - slope(state),
+        "gap_of_places": lambda state: bm.pressure(scheme, state) - kinetic(state) - slope(state),
+    }
+    observe = {name: bm.time_average(function, every=10) for name, function in quantities.items()}
+    start = scheme.start(bm.lattice("fcc", box=side, count=count), temperature=kT)
+    result = bm.simulate(scheme, start, step=0.005, steps=2_000, burn_in=400, trajectories=64, seed=5, observe=observe)
+    mean = {name: float(result[name].mean) for name in quantities}
+    free = kT * np.log(mean["up"] / mean["down"]) / change  # −∂F/∂V without NkT/V
+    error, finer = float(result.gap.stderr), float(result.gap_of_places.stderr)
+    assert free < -20 * error  # attraction, told from nothing
+    assert abs(mean["P"] - ideal - free) < SIGMAS * error
+    assert abs(mean["P"] - mean["kinetic"] - free) < SIGMAS * finer + 1e-3 * abs(free)
+
+
 def test_repulsive_spheres_have_the_pressure_of_their_virial_coefficients():
     """P = ρkT (1 + B₂ρ + B₃ρ² + ...) of WCA points at ρ = 0.12, B₂ and B₃ by quadrature; B₄ as of hard spheres with the same B₂, 0.2869 B₂³.
 
