@@ -225,7 +225,7 @@ def fits(runs: Sequence[Means]) -> FigureTable:
             QUANTITIES[quantity],
             f"{level:.{digits}f} ± {da:.{digits}f}".replace("-", "−"),
             f"{signed} ± {db:.{digits + 1}f}",
-            f"{misfit:.1f}",
+            f"{misfit:.1f}" if np.isfinite(misfit) else "–",
         )
 
     schemes = dict.fromkeys(run.scheme for run in runs)
