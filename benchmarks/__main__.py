@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from benchmarks import scaling
-from benchmarks.table import GOALS, contest, first_results, memory, speeds
+from benchmarks.table import GOALS, asked, contest, first_results, memory, speeds
 from bismut.engines.native.target import processor
 from bismut.executors.threads import cores
 
@@ -26,34 +26,37 @@ def main() -> None:
     parser.add_argument("--scaling", action="store_true")
     parser.add_argument("--only", default="", metavar="WORD")
     parser.add_argument("--json", type=Path, default=Path("output") / "benchmarks.json")
-    asked = parser.parse_args()
-    rounds = 3 if asked.quick else 8
+    words = parser.parse_args()
+    rounds = 3 if words.quick else 8
     say = lambda words: print(f"  … {words}", file=sys.stderr, flush=True)
     found: dict = {"machine": f"{processor()}, {cores()} cores", "python": platform.python_version(), "date": time.strftime("%Y-%m-%d")}
-    if not asked.scaling:
-        found["goals"] = contest(tuple(goal for goal in GOALS if asked.only in goal.work), rounds, say)
+    if not words.scaling:
+        found["goals"] = contest(tuple(goal for goal in GOALS if words.only in goal.work), rounds, say)
         _print_goals(found["goals"])
-        if not asked.only or asked.only in "first result":
+        if not words.only or words.only in "first result":
             found["first"] = first_results(min(rounds, 3), say)
             _print_first(found["first"])
-        if not asked.only or asked.only in "one trajectory":
+        if not words.only or words.only in "asked of a state":
+            found["asked"] = asked(say)
+            _print_rows("asked of a state, ms", found["asked"], "milliseconds", "≤", 1.0)
+        if not words.only or words.only in "one trajectory":
             found["alone"] = speeds(rounds, say)
             _print_rows("one trajectory, M steps/s", found["alone"], "speed", "≥", 1.0)
-        if not asked.only or asked.only in "memory":
+        if not words.only or words.only in "memory":
             found["memory"] = memory(say)
             _print_rows("memory, GB", found["memory"], "bytes", "≤", 1e9)
-    if not asked.goals and not asked.only:
+    if not words.goals and not words.only:
         studies = {
             "trajectories": lambda: scaling.trajectories(3, say),
             "steps": lambda: scaling.steps(3, say),
-            "bodies": lambda: scaling.bodies(3, say, 32 if asked.quick else 512),
+            "bodies": lambda: scaling.bodies(3, say, 32 if words.quick else 512),
         }
         for study, measure in studies.items():
             found[study] = measure()
             _print_study(study, found[study])
-    asked.json.parent.mkdir(parents=True, exist_ok=True)
-    asked.json.write_text(json.dumps(found, indent=1))
-    print(f"\nwritten to {asked.json}")
+    words.json.parent.mkdir(parents=True, exist_ok=True)
+    words.json.write_text(json.dumps(found, indent=1))
+    print(f"\nwritten to {words.json}")
 
 
 def _print_goals(rows: list[dict]) -> None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import bismut as bm
-from benchmarks.timing import BOND, BOX_CUTOFF, BOX_SPACING, Ready, fcc, rods, timed, triangle
+from benchmarks.timing import BOND, BOX_CUTOFF, BOX_SPACING, Ready, coil, fcc, rods, timed, triangle
 from bismut.body_loops import Bonds, Pair, pairs
 from bismut.gallery.water import KT
 from bismut.registry import GALLERY
@@ -138,12 +138,12 @@ def trimer(count: int) -> tuple:
 
 
 def chain(count: int) -> tuple:
-    """A chain of `count` points on count − 1 rigid links, by a Verlet step and then the bath."""
+    """A chain of `count` points on count − 1 rigid links, which begins as a coil, by a Verlet step and then the bath."""
     joined = Bonds(np.arange(count - 1), np.arange(1, count))
     constraint = lambda x: pairs(lambda a, b, _: Pair(own=(b - a) @ (b - a)), x, bonds=joined).own - BOND**2
     system = bm.mechanical(bm.Euclidean(3) ** count, constraint=constraint)
     scheme = bm.Langevin(system, temperature=1.0, friction=1.0, splitting=bm.GLA(bm.Verlet))
-    return scheme, scheme.start(BOND * np.arange(count)[:, None] * np.array([0.6, 0.0, 0.8]), temperature=1.0), 0.005
+    return scheme, scheme.start(coil(count), temperature=1.0), 0.005
 
 
 def lattice(count: int, spacing: float = 1.5) -> np.ndarray:

@@ -59,6 +59,24 @@ def table(n: int) -> tuple:
     return 2, lambda q: jnp.sum(jnp.interp(q, x, np.cos(x))) + 0.5 * q @ q
 
 
+def spline(n: int) -> tuple:
+    """A natural cubic spline through n values, of each unknown: the piece is looked up, and its polynomial evaluated."""
+    x, y = np.linspace(-10, 10, n), np.cos(np.linspace(-10, 10, n))
+    step = x[1] - x[0]
+    bend = np.zeros(n)
+    inner = np.diag(np.full(n - 2, 4.0)) + np.diag(np.ones(n - 3), 1) + np.diag(np.ones(n - 3), -1)
+    bend[1:-1] = np.linalg.solve(inner, 6 * np.diff(y, 2) / step**2)
+
+    def potential(q):
+        k = jnp.clip(jnp.floor((q - x[0]) / step).astype(int), 0, n - 2)
+        b = (q - jnp.asarray(x)[k]) / step
+        a, of = 1 - b, lambda values: (jnp.asarray(values)[k], jnp.asarray(values)[k + 1])
+        (y0, y1), (m0, m1) = of(y), of(bend)
+        return jnp.sum(a * y0 + b * y1 + ((a**3 - a) * m0 + (b**3 - b) * m1) * step**2 / 6) + 0.5 * q @ q
+
+    return 2, potential
+
+
 def matrix(n: int) -> tuple:
     """½ log det(1 + Σ_k q_k S_k) of n × n matrices, by Cholesky."""
     S = random.normal(size=(2, n, n)) / (4 * n)
@@ -86,10 +104,11 @@ def chain(n: int) -> tuple:
 FAMILIES = {
     "dense": (dense, (10, 20, 30, 50, 100)),
     "pair loop": (pair_loop, (5, 10, 20, 30)),
-    "pair array": (pair_array, (10, 20, 30)),
+    "pair array": (pair_array, (10, 20, 30, 100)),
     "network": (network, (16, 64, 256)),
     "table": (table, (100, 10_000)),
-    "matrix": (matrix, (4, 8, 16, 24)),
+    "spline": (spline, (100, 1000)),
+    "matrix": (matrix, (4, 8, 16, 24, 32, 64)),
     "operations": (chain, (100, 1000, 3000)),
 }
 

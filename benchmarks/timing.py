@@ -57,6 +57,13 @@ def spc_water(molecules: int) -> tuple[np.ndarray, float]:
     return (corners[:, None] + np.einsum("kij,aj->kai", turned, shape)).reshape(-1, 3), side
 
 
+def coil(count: int) -> np.ndarray:
+    """Points of a chain with bonds in random directions, the same for all who have one. A straight chain of n links is under a tension of n²/8 kT as
+    soon as it moves, with which 1000 links take no usual step."""
+    steps = np.random.default_rng(3).normal(size=(count, 3))
+    return BOND * np.cumsum(steps / np.linalg.norm(steps, axis=1)[:, None], 0)
+
+
 class Missing(Exception):
     """A contestant that cannot run here, and what to do about it."""
 

@@ -1,7 +1,7 @@
 """Rigid water at several steps: the temperature of motion and of each axis of rotation, energy and pressure, for four ways of stepping in a bath.
 
 python examples/water.py                                                     27 SPC/E molecules in a reaction field
-python examples/water.py --molecules 216 --rounds 50 --sites 4               216 TIP4P molecules, 50 rounds of 400 steps
+python examples/water.py --molecules 216 --rounds 50 --sites 4               216 TIP4P molecules, 50 rounds of 1 ps
 python examples/water.py --molecules 216 --accuracy 1e-5 --trajectories 8    an Ewald sum
 """
 
@@ -21,15 +21,15 @@ options.add_argument("--molecules", type=int, default=27)
 options.add_argument("--sites", type=int, default=3, help="3: SPC/E, 4: TIP4P")
 options.add_argument("--accuracy", type=float, default=0.0, help="of an Ewald sum; 0: a reaction field")
 options.add_argument("--rounds", type=int, default=20)
-options.add_argument("--length", type=int, default=400, help="steps of a round")
-options.add_argument("--settle", type=float, default=5.0, help="ps before all rounds")
+options.add_argument("--span", type=float, default=1.0, help="ps of a round")
+options.add_argument("--settle", type=float, default=10.0, help="ps before all rounds")
 options.add_argument("--trajectories", type=int, default=4)
 options.add_argument("--rate", type=float, default=5.0, help="of the bath, 1/ps")
 options.add_argument("--steps", type=float, nargs="+", default=[0.5, 1.0, 2.0, 4.0, 6.0], help="fs")
 options.add_argument("--schemes", nargs="+", choices=list(SPLITTINGS), default=list(SPLITTINGS))
 asked = vars(options.parse_args())
 if asked.pop("smoke"):
-    asked |= {"molecules": 8, "rounds": 3, "length": 5, "settle": 0.01, "steps": [1.0, 2.0], "schemes": ["BAOAB"], "trajectories": 2}
+    asked |= {"molecules": 8, "rounds": 3, "span": 0.005, "settle": 0.01, "steps": [1.0, 2.0], "schemes": ["BAOAB"], "trajectories": 2}
 
 # The study computes in nm, daltons, kJ/mol and ps; what its numbers are in K and bar, by the names of the units.
 units = bm.units.molecular

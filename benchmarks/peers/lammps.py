@@ -194,7 +194,7 @@ def trimers(molecules: int = 1000) -> Ready:
         "fix rigid all rattle 1.0e-8 100 0 b 1 a 1",
         "timestep 0.005",
     ]
-    return _running(_with_data(settings, sections, 3 * molecules, (1.0,), apart * side), 200)
+    return _running(with_data(settings, sections, 3 * molecules, (1.0,), apart * side), 200)
 
 
 def water(molecules: int) -> Ready:
@@ -227,10 +227,10 @@ def water(molecules: int) -> Ready:
         "fix rigid all rigid/small molecule langevin 298.15 298.15 200.0 7",
         "timestep 2.0",
     ]
-    return _running(_with_data(settings, sections, 3 * molecules, (15.9994, 1.008), 10 * side), 400, bodies=molecules)
+    return _running(with_data(settings, sections, 3 * molecules, (15.9994, 1.008), 10 * side), 400, bodies=molecules)
 
 
-def _with_data(commands: list[str], sections: dict, atoms: int, masses: tuple[float, ...], side: float) -> list[str]:
+def with_data(commands: list[str], sections: dict, atoms: int, masses: tuple[float, ...], side: float) -> list[str]:
     """Commands in which READ stands for reading molecules of three atoms, two bonds and an angle in a cube."""
     sizes = f"{atoms} atoms\n{2 * atoms // 3} bonds\n{atoms // 3} angles\n{len(masses)} atom types\n1 bond types\n1 angle types\n"
     bounds = "".join(f"0 {side} {axis}lo {axis}hi\n" for axis in "xyz")

@@ -5,7 +5,7 @@ U = Σ_{i<j} exp(−r)/r + r⁻¹²
 
 import numpy as np
 
-from benchmarks.timing import BOND, Ready, fcc, spc_water, timed, triangle
+from benchmarks.timing import Ready, coil, fcc, spc_water, timed, triangle
 
 KT = 1.0 / 0.00831446261815324  # a temperature with kT = 1 in kJ/mol
 
@@ -64,7 +64,7 @@ def molecules(kind: str, count: int, copies: int) -> Ready:
     """Molecules with fixed distances, of three points or chains, out of reach of each other; on the faster platform."""
     import openmm as mm
 
-    shape = triangle() if kind == "trimer" else BOND * np.arange(count)[:, None] * np.array([0.6, 0.0, 0.8])
+    shape = triangle() if kind == "trimer" else coil(count)
     joined = [(0, 1), (0, 2), (1, 2)] if kind == "trimer" else [(i, i + 1) for i in range(count - 1)]
     system = mm.System()
     for _ in range(copies * count):

@@ -5,6 +5,8 @@ Real workers with JAX, real SIGKILLs in the middle of a block. One cluster serve
 
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -131,3 +133,41 @@ def test_simulate_takes_executors_and_nothing_else(cluster, alone):
     same(bm.simulate(scheme, start, executor=cluster, **run), alone)
     with pytest.raises(DomainError, match=r"Threads\(n\), Processes\(n\) or Dask"):
         bm.simulate(scheme, start, executor=2, **run)
+
+
+SHARING = """
+import distributed, jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+import bismut as bm
+from bismut.engines.native.engine import NativeProgram
+from bismut.executors import Dask, Threads
+
+shared, advance = set(), NativeProgram.advance
+
+def noted(self, course, numbers, batch, schedule):
+    shared.add(schedule.threads)
+    return advance(self, course, numbers, batch, schedule)
+
+NativeProgram.advance = noted
+corners = np.stack(np.unravel_index(np.arange(512), (8, 8, 8)), -1)
+system = bm.mechanical(bm.Euclidean(3) ** 512, potential=bm.lennard_jones(cutoff=(1.2, 1.5)), box=bm.Box((9.6, 9.6, 9.6)))
+scheme = bm.Langevin(system, temperature=1.0, friction=1.0)
+start = scheme.start(1.2 * corners, temperature=1.0)
+run = lambda executor: bm.simulate(scheme, start, step=0.005, steps=40, seed=3, executor=executor, progress=False).final
+alone, used = run(Threads(1)), set(shared)
+shared.clear()
+cluster = dict(n_workers=1, threads_per_worker=2, processes=False, protocol="tcp://", host="127.0.0.1", dashboard_address="127.0.0.1:0")
+with distributed.LocalCluster(silence_logs="ERROR", **cluster) as workers, Dask(workers) as executor:
+    together = run(executor)
+assert (used, shared) == ({1}, {2}), (used, shared)
+jax.tree.map(np.testing.assert_array_equal, alone, together)
+print("the same bits")
+"""
+
+
+def test_the_threads_of_a_worker_share_one_trajectory():
+    """One box of points, on a worker of Dask with two threads, has the bits of one thread. In a process of its own: the worker is a part of it,
+    so that the threads that are asked for can be seen."""
+    pytest.importorskip("distributed")
+    done = subprocess.run([sys.executable, "-c", SHARING], capture_output=True, text=True, timeout=300, check=False)
+    assert "the same bits" in done.stdout, done.stderr

@@ -1,5 +1,8 @@
 """`verify` passes what is true and fails what is not."""
 
+import jax
+import jax.numpy as jnp
+
 import bismut as bm
 from bismut.mechanics import Claims
 from tests import systems
@@ -76,3 +79,26 @@ def test_explain_knows_an_action_that_belongs_to_no_module():
     names = {"bm": bm, "__name__": "nowhere"}
     exec("class Own(bm.VariationalEuler):\n    pass", names)
     assert "Own on Euclidean(3)" in bm.explain(names["Own"](systems.separable()))
+
+
+def overdamped(true: float, **settings):
+    """A report on a body with three mobilities in a field, which moves at kT = `true`."""
+    system = bm.mechanical(bm.SO3(), mass=[1.0, 2.0, 2.5], potential=lambda R: R[0, 2] + 0.5 * R[1, 1])
+    scheme = bm.Brownian(system, temperature=true, mobility=jnp.array([1.0, 2.0, 3.0]))
+    return bm.verify(scheme, scheme.start(bm.SO3().random(jax.random.key(1))), step=0.05, budget=1, **settings)
+
+
+def test_overdamped_motion_keeps_its_claims():
+    """Momenta are fresh at each step, so nothing of flows is claimed, and averages are those of exp(−U/kT)."""
+    report = overdamped(0.7)
+    assert report.ok
+    for law in ("stays on the space", "derivatives of L", "engines agree", "compilers agree", "a cut run goes on", "⟨U⟩/kT"):
+        assert report[law].held is True, law
+    assert report["symplectic defect"].held is None
+
+
+def test_overdamped_motion_of_the_wrong_temperature_is_found():
+    """Averages of places tell, here those of twice the kT that the motion is said to have."""
+    report = overdamped(1.4, temperature=0.7, order=False)
+    assert not report.ok
+    assert report["⟨U⟩/kT"].held is False

@@ -138,7 +138,7 @@ def test_the_atoms_of_molecules_are_known_to_exports(tmp_path):
 
 def test_the_study_of_steps_runs_in_a_small_size():
     """One round of two steps by one scheme: four temperatures, U per molecule and P, as numbers; temperatures are those of Maxwell's momenta."""
-    done = rigid_water.study(8, schemes=("BAOAB",), steps=(1.0,), rounds=1, length=2, settle=0.002, trajectories=4, note=lambda text: None)
+    done = rigid_water.study(8, schemes=("BAOAB",), steps=(1.0,), rounds=1, span=0.002, settle=0.002, trajectories=4, note=lambda text: None)
     (run,) = done.runs
     (values,) = run.rounds
     assert values.shape == (6,)

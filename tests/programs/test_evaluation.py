@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.body_loops import Pair, pairs
 from bismut.flows import VariationalFlow
 from bismut.programs import evaluation
 from bismut.programs.evaluation import evaluate, evaluator
+from bismut.programs.operations import body_loops
 
 
 def test_what_is_traced_is_left_to_jax():
@@ -59,3 +61,16 @@ def test_a_method_is_traced_once_for_all_numbers():
     assert evaluation._METHODS.misses == before
     other = [bm.mechanical(bm.Euclidean(1), potential=lambda q, a=a: a * q[0]) for a in (1.0, 2.0)]
     assert [float(one.energy(bm.State(jnp.array([3.0]), jnp.array([0.0])))) for one in other] == [3.0, 6.0]
+
+
+def test_pairs_of_bodies_are_found_once(monkeypatch):
+    """What is asked twice, such as an energy, is carried out without looking at the loop again."""
+
+    def interpreted(*_):
+        raise AssertionError("a loop was carried out equation by equation")
+
+    monkeypatch.setattr(body_loops, "run_numpy", interpreted)
+    x = np.random.default_rng(0).normal(size=(7, 3))
+    energy = evaluator(lambda x: pairs(lambda a, b, own: Pair(total=(a - b) @ (a - b)), x).total)
+    for scale in (1.0, 2.0):
+        np.testing.assert_allclose(energy(scale * x), scale**2 * 7 * (x - x.mean(0)).ravel() @ (x - x.mean(0)).ravel(), rtol=1e-13)

@@ -88,6 +88,16 @@ def test_ranges_of_sliders():
         controls_of([scheme], {"stiffness": (2, 1)})
 
 
+def test_overdamped_motion_has_a_page():
+    """With sliders of its temperature and its energy; of a state only the places are plotted."""
+    scheme = bm.Brownian(particle(), temperature=0.5, mobility=2.0)
+    made = bm.page(scheme, scheme.start(jnp.array([1.0, 0.0])), step=0.05, trajectories=3, seed=4, observe={"q": lambda state: state.q})
+    assert [(one["name"], one["entry"]) for one in made.program["controls"]] == [("temperature", None), ("pull", 0), ("pull", 1), ("stiffness", None)]
+    assert [one["name"] for one in made.program["observables"]] == ["q"]
+    assert made.undrawn is None
+    assert 0 < made.code_size < 40_000
+
+
 def test_what_is_wrong_is_said():
     scheme = bm.Verlet(particle())
     start = scheme.start(jnp.zeros(2), velocity=jnp.ones(2))

@@ -2,15 +2,18 @@
 
     A(h) = A + B h²        fitted to each quantity of each scheme; A of a temperature should be that of the bath, B says what a step costs
 
-A study goes in rounds: each continues every scheme at every step by as many steps, so that small steps, which show the least, have no larger share
-of the work. Means of rounds are the samples; the first fifth of the rounds is left out.
+A study goes in rounds: each continues every scheme at every step by as much time, because energy and pressure remember picoseconds, whatever the
+step; with as many steps instead, the errors of small steps are too small and the weighted fit believes them. Means of rounds are the samples; the
+first fifth of the rounds is left out. χ² of a fit for each degree of freedom is about 1 where errors are right and the law holds.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +33,36 @@ QUANTITIES = ("T, motion", "T, axis 1", "T, axis 2", "T, axis 3", "U", "P")
 KELVIN = 298.15 / KT
 BAR = 1e3 / constants.N_A / 1e-27 / 1e5  # of kJ/mol/nm³
 _LOOKS = {"BAOAB": ("blue", "o"), "OBABO": ("vermilion", "s"), "GLA": ("sage", "^"), "Metropolised": ("magenta", "D")}
+
+
+class Means(Protocol):
+    """One scheme at one step (fs): means and standard errors of the quantities."""
+
+    @property
+    def scheme(self) -> str: ...
+    @property
+    def step(self) -> float: ...
+    @property
+    def mean(self) -> np.ndarray: ...
+    @property
+    def error(self) -> np.ndarray: ...
+
+
+class RecordedMeans(NamedTuple):
+    """As a file of records has them."""
+
+    scheme: str
+    step: float
+    mean: np.ndarray
+    error: np.ndarray
+
+
+class StepFit(NamedTuple):
+    """A + B h²: the limit A as h → 0 and the slope B, (2,), their standard errors, and χ² for each degree of freedom."""
+
+    values: np.ndarray
+    errors: np.ndarray
+    misfit: float
 
 
 @dataclass
@@ -63,13 +96,13 @@ class WaterRun:
 
 @dataclass
 class WaterStudy:
-    """All runs, and how they were made."""
+    """All runs, and how they were made; each round continues each run by `span` ps."""
 
     molecules: int
     sites: int
     accuracy: float
     trajectories: int
-    length: int
+    span: float
     rate: float
     runs: list[WaterRun]
 
@@ -80,13 +113,19 @@ class WaterStudy:
     def schemes(self) -> list[str]:
         return list(dict.fromkeys(run.scheme for run in self.runs))
 
-    def fit(self, scheme: str, quantity: int) -> tuple[np.ndarray, np.ndarray]:
-        """(A, B) and their standard errors, by least squares with the errors of the means as weights."""
-        runs = self.of(scheme)
-        weights = np.array([1 / run.error[quantity] for run in runs])
-        matrix = np.stack([np.ones(len(runs)), [run.step**2 for run in runs]], -1) * weights[:, None]
-        covariance = np.linalg.pinv(matrix.T @ matrix)
-        return covariance @ matrix.T @ (weights * [run.mean[quantity] for run in runs]), np.sqrt(np.diag(covariance))
+    def fit(self, scheme: str, quantity: int) -> StepFit:
+        return fitted(self.of(scheme), quantity)
+
+
+def fitted(runs: Sequence[Means], quantity: int) -> StepFit:
+    """By least squares with the errors of the means as weights."""
+    weights = np.array([1 / run.error[quantity] for run in runs])
+    matrix = np.stack([np.ones(len(runs)), [run.step**2 for run in runs]], -1) * weights[:, None]
+    data = weights * [run.mean[quantity] for run in runs]
+    covariance = np.linalg.pinv(matrix.T @ matrix)
+    values = covariance @ matrix.T @ data
+    freedom = len(runs) - 2
+    return StepFit(values, np.sqrt(np.diag(covariance)), float(((matrix @ values - data) ** 2).sum() / freedom) if freedom > 0 else np.nan)
 
 
 def study(
@@ -97,15 +136,15 @@ def study(
     schemes: Sequence[str] = tuple(SPLITTINGS),
     steps: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 6.0),
     rounds: int = 10,
-    length: int = 500,
-    settle: float = 5.0,
+    span: float = 1.0,
+    settle: float = 10.0,
     trajectories: int = 4,
     rate: float = 5.0,
     seed: int = 1,
     note: Callable[[str], Any] = print,
     after: Callable[[WaterStudy], Any] = lambda done: None,
 ) -> WaterStudy:
-    """`rounds` of `length` steps at each of the `steps` (fs) by each scheme, from places that BAOAB at 1 fs settled for `settle` ps."""
+    """`rounds` of `span` ps at each of the `steps` (fs) by each scheme, from places that BAOAB at 1 fs settled for `settle` ps."""
     system = water(molecules, sites, accuracy=accuracy)
     known = inventory(system)
     assert known is not None
@@ -123,13 +162,14 @@ def study(
     count = max(1, round(settle / 0.001))
     settled = simulate(bath, start, step=0.001, steps=count, every=count, trajectories=trajectories, seed=seed, progress=False)
     places = jax.tree.map(np.asarray, settled.final.q)
-    done = WaterStudy(molecules, sites, accuracy, trajectories, length, rate, [WaterRun(name, float(fs)) for name in schemes for fs in steps])
+    done = WaterStudy(molecules, sites, accuracy, trajectories, span, rate, [WaterRun(name, float(fs)) for name in schemes for fs in steps])
     bound = {name: bath.with_splitting(SPLITTINGS[name]) for name in schemes}
     states = [bound[run.scheme].start(places, temperature=KT, ledger=run.scheme == "Metropolised") for run in done.runs]
     for number in range(rounds):
         for k, run in enumerate(done.runs):
             note(f"round {number + 1} of {rounds}: {run.scheme}, {run.step:g} fs")
             watched = observe | ({"accepted": acceptance} if run.scheme == "Metropolised" else {})
+            length = max(1, round(1000 * span / run.step))
             settings = {"step": run.step / 1000, "steps": length, "every": max(1, length // 25), "trajectories": trajectories, "observe": watched}
             result = simulate(bound[run.scheme], states[k], seed=seed + 1 + number * len(states) + k, progress=False, **settings)
             states[k] = result.final
@@ -142,7 +182,7 @@ def study(
 
 
 def run(quick: bool, note: Note) -> WaterStudy:
-    return study(27, rounds=4, length=25, settle=0.5, note=note) if quick else study(216, rounds=17, length=400, settle=10.0, note=note)
+    return study(27, rounds=4, span=0.02, settle=0.5, note=note) if quick else study(216, rounds=20, span=2.0, settle=20.0, note=note)
 
 
 def draw(data: WaterStudy):
@@ -153,7 +193,7 @@ def draw(data: WaterStudy):
     for quantity, axes in enumerate(panels.flat):
         for shift, scheme in enumerate(data.schemes):
             shade, mark = _LOOKS[scheme]
-            runs, ((level, slope), _) = data.of(scheme), data.fit(scheme, quantity)
+            runs, (level, slope) = data.of(scheme), data.fit(scheme, quantity).values
             steps = np.array([run.step for run in runs])
             means, errors = zip(*((run.mean[quantity], run.error[quantity]) for run in runs), strict=True)
             fine = np.linspace(0, steps.max() + 0.3, 100)
@@ -169,15 +209,36 @@ def draw(data: WaterStudy):
 
 
 def table(data: WaterStudy) -> FigureTable:
-    """The fits, A and B with their standard errors."""
+    """The fits of all quantities."""
+    return fits(data.runs)
 
-    def cell(scheme: str, quantity: int) -> str:
-        (level, slope), (da, db) = data.fit(scheme, quantity)
-        digits = 3 if quantity == 4 else 1 if quantity < 4 else 0
-        return f"{level:.{digits}f} ± {da:.{digits}f}, {slope:.{digits + 1}f} ± {db:.{digits + 1}f}"
 
-    rows = [(scheme, *(cell(scheme, quantity) for quantity in range(len(QUANTITIES)))) for scheme in data.schemes]
-    return FigureTable("A and B of A + B h², h in fs; T in K, U in kJ/mol per molecule, P in bar", ("scheme", *QUANTITIES), rows)
+def fits(runs: Sequence[Means]) -> FigureTable:
+    """A and B with their standard errors, and χ² for each degree of freedom, of each quantity by each scheme."""
+
+    def row(scheme: str, quantity: int) -> tuple[str, ...]:
+        (level, slope), (da, db), misfit = fitted([run for run in runs if run.scheme == scheme], quantity)
+        digits = 3 if QUANTITIES[quantity] == "U" else 1 if quantity < 4 else 0
+        signed = f"{slope:.{digits + 1}f}".replace("-", "−")
+        return (
+            scheme,
+            QUANTITIES[quantity],
+            f"{level:.{digits}f} ± {da:.{digits}f}".replace("-", "−"),
+            f"{signed} ± {db:.{digits + 1}f}",
+            f"{misfit:.1f}" if np.isfinite(misfit) else "–",
+        )
+
+    schemes = dict.fromkeys(run.scheme for run in runs)
+    title = "A + B h², h in fs; T in K, U in kJ/mol per molecule, P in bar; χ² for each degree of freedom"
+    return FigureTable(title, ("scheme", "quantity", "A", "B", "χ²"), [row(scheme, k) for k in range(len(QUANTITIES)) for scheme in schemes])
+
+
+def recorded(file: Path) -> list[RecordedMeans]:
+    """The means of a file of records that this figure wrote."""
+    with file.open(encoding="utf-8", newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    columns = lambda row, more: np.array([float(row[name + more]) for name in QUANTITIES])
+    return [RecordedMeans(row["scheme"], float(row["step"]), columns(row, ""), columns(row, ", error")) for row in rows]
 
 
 def records(data: WaterStudy) -> FigureTable:
@@ -190,7 +251,7 @@ def caption(data: WaterStudy) -> str:
     rounds = len(data.runs[0].rounds)
     return (
         f"{data.molecules} rigid {model} molecules with {charges}, a bath of 298.15 K and rate {data.rate:g}/ps; {data.trajectories} trajectories, "
-        f"{rounds} rounds of {data.length} steps at each step, of which the first fifth is left out. Bars are standard errors: the largest of "
+        f"{rounds} rounds of {data.span:g} ps at each step, of which the first fifth is left out. Bars are standard errors: the largest of "
         "those from means of 1, 2 and 4 successive rounds."
     )
 

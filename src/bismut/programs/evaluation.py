@@ -119,6 +119,8 @@ def prepared(program: Program) -> Callable[[list], list]:
             inputs = [read(v) for v in equation.invars]
             if equation.primitive.name == CALL:
                 outputs = write(equation.params["jaxpr"], inputs)
+            elif equation.primitive.name in LOOPS and not in_portions(equation):
+                outputs = write(expansion(equation), inputs)  # which bodies meet is known, and found once
             else:
                 known = all(values[i] is not None for i in inputs) and not equation.effects
                 outputs = [*map(place, _outputs(equation, [values[i] for i in inputs]) if known else [None] * len(equation.outvars))]

@@ -22,7 +22,12 @@ def boxed(accuracy=1e-10, side=SIDE, **settings):
 
 
 def forces(energy, *q):
-    return np.asarray(evaluate(jax.grad(energy), *q))
+    """∂U/∂x, and of bodies the slope by turns of each about the axes of its frame, torques: (1 or 2, bodies, 3)."""
+    if len(q) == 1:
+        return np.asarray(evaluate(jax.grad(energy), *q))[None]
+    turned = jax.vmap(bm.SO3().move)
+    slopes = jax.grad(lambda x, turn: energy(x, turned(q[1], turn)), argnums=(0, 1))
+    return np.stack(evaluate(slopes, jnp.asarray(q[0]), jnp.zeros_like(q[0])))
 
 
 def error_of(rough, exact):
@@ -67,7 +72,7 @@ def test_forces_are_those_of_a_direct_sum_over_images():
 
 
 def test_forces_have_the_accuracy_that_was_asked_for():
-    """Of ions, of molecules and of dipoles, relative to the root mean square of the forces."""
+    """Of ions, and forces as well as torques of molecules and of dipoles, each relative to the root mean square of its kind."""
     water = bm.body([[0, 0, 0], [0.8165, 0, 0.5774], [-0.8165, 0, 0.5774]], [16.0, 1.0, 1.0])
     x, R = 4.0 * CUBE + RNG.uniform(-0.8, 0.8, (8, 3)), Rotation.random(8, random_state=np.random.default_rng(1)).as_matrix()
     for make, places, side in (
@@ -76,8 +81,22 @@ def test_forces_have_the_accuracy_that_was_asked_for():
         (lambda ewald: bm.dipoles((0.0, 0.3, 1.0), ewald=ewald), (x, R), 8.0),
     ):
         exact, *rough = (forces(make(bm.Ewald(a)).inside((side,) * 3), *places) for a in (1e-10, 1e-2, 1e-4, 1e-6))
-        shares = [error_of(one, exact) / accuracy for one, accuracy in zip(rough, (1e-2, 1e-4, 1e-6), strict=True)]
-        assert max(shares) < 1, shares
+        for kind in range(len(places)):
+            shares = [error_of(one[kind], exact[kind]) / accuracy for one, accuracy in zip(rough, (1e-2, 1e-4, 1e-6), strict=True)]
+            assert max(shares) < 1, (kind, shares)
+
+
+def test_torques_are_the_slope_of_the_energy_by_turns():
+    """Of water-like molecules in a box: U at turns of ±1e-5 about each axis of each frame, so that what torques are accurate to is the energy's."""
+    water = bm.body([[0, 0, 0], [0.8165, 0, 0.5774], [-0.8165, 0, 0.5774]], [16.0, 1.0, 1.0])
+    x, R = 4.0 * CUBE, Rotation.random(8, random_state=np.random.default_rng(3)).as_matrix()
+    energy = bm.sites(water.points, charges=[-0.8, 0.4, 0.4], electrostatics=bm.Ewald(1e-4)).inside((8.0,) * 3)
+    torques, eps = forces(energy, x, R)[1], 1e-5
+    of = jax.jit(lambda turn: energy(x, jax.vmap(bm.SO3().move)(R, turn)))
+    for body, axis in ((0, 0), (3, 1), (7, 2)):
+        turn = np.zeros((8, 3))
+        turn[body, axis] = eps
+        assert np.isclose(torques[body, axis], (float(of(turn)) - float(of(-turn))) / (2 * eps), rtol=1e-5, atol=1e-7)
 
 
 def test_molecules_are_what_their_charges_are():

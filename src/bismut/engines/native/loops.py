@@ -26,6 +26,7 @@ from bismut.programs.codegen.loop_carry import LoopCarry, replace, row_of
 from bismut.programs.codegen.neighbour_pairs import MANY, near_enough
 from bismut.programs.codegen.walk import FEW, run
 from bismut.programs.operations.body_loops import FEW_ITEMS
+from bismut.programs.operations.linear_algebra import in_loops
 
 LARGEST = 40_000  # scalar operations up to which a step is written out; how much of them is left once what is known is folded, is another matter
 # Entries that are gathered at once, from which a step is loops: they are items, such as pairs. 91 pairs in three dimensions run as fast in a loop and
@@ -33,10 +34,11 @@ LARGEST = 40_000  # scalar operations up to which a step is written out; how muc
 GATHERED = 256
 # Scalar operations per equation, on the average, from which a step is loops: it is a few operations on large arrays, such as products of matrices,
 # which run as fast in loops and compile in a tenth of the time. On 20 unknowns that all meet, where it is 39, loops run in 0.0040 s and are 0.2 MB of
-# code, written out they run in 0.0052 and are 3.5 MB; steps on points and groups have 1 to 9. Factorisations are written out in any case, and loops
-# around them cost: of matrices of 16 rows, 0.08 s instead of 0.012.
+# code, written out they run in 0.0052 and are 3.5 MB; steps on points and groups have 1 to 9. Factorisations of few rows are written out in any case,
+# and loops around them cost: of matrices of 16 rows, 0.08 s instead of 0.012. Those of more rows are loops, as is all around them.
 LARGE_ARRAYS = 25
 FACTORISATIONS = {"cholesky", "triangular_solve", "lu", "qr", "eigh", "svd"}
+HAVE_LOOPS = {"cholesky", "triangular_solve", "lu"}
 
 
 class Batchwise:
@@ -101,6 +103,8 @@ def short_enough(programs: Programs) -> bool:
     parts = [programs.begin.program, programs.step.program]
     everything = [e for part in parts for e in equations(part)]
     if any(items(e) > FEW_ITEMS for e in everything if e.primitive.name in LOOPS):
+        return False
+    if any(in_loops(e) for e in everything if e.primitive.name in HAVE_LOOPS):
         return False
     gathered = max((e.outvars[0].aval.size for e in everything if e.primitive.name == "gather"), default=0)
     return gathered <= GATHERED and not any(map(of_large_arrays, parts)) and all(expanded_count(part) <= LARGEST for part in parts)

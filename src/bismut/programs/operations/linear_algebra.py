@@ -1,10 +1,11 @@
-"""Linear algebra of small matrices, written out.
+"""Linear algebra of small matrices, written out; of larger ones it is loops over memory (`matrix_loops`).
 
 Pivots differ between trajectories, so rows are exchanged by choosing, entry by entry, between those that may come to stand there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -14,21 +15,30 @@ import numpy as np
 from bismut.programs.codegen.field import Array, lanes
 from bismut.programs.codegen.frame import Scope
 from bismut.programs.codegen.lane import array_of
+from bismut.programs.codegen.loop_carry import is_shared, relabelled
 from bismut.programs.operation import Operation, decomposition, operation, result
+from bismut.programs.operations import matrix_loops
+from bismut.programs.operations.matrix_loops import less_product
 from bismut.programs.program import Refused
 
-LARGEST = 24  # rows up to which a matrix is written out: n³/3 multiplications
+WRITTEN_OUT = 16  # rows up to which a matrix is written out: n³/3 multiplications
+LARGEST = 128  # rows up to which there is code
 
 
-def _matrices(scope: Scope, x: Any) -> np.ndarray:
-    if x.shape[-1] > LARGEST or x.shape[-2] > LARGEST:
-        raise Refused(f"linear algebra of {x.shape[-2]} × {x.shape[-1]} matrices, more than {LARGEST} rows")
-    return lanes(scope, x)
+def in_loops(equation: Any) -> bool:
+    """Whether an equation factorises matrices by loops, or solves with them; this is a matter of their size alone."""
+    return max(equation.invars[0].aval.shape[-2:]) > WRITTEN_OUT
 
 
-def _less_product(scope: Scope, a: Any, b: Any, c: Any) -> Any:
-    """a − b c."""
-    return scope.lane("sub", [a, scope.lane("mul", [b, c])])
+def _looped(scope: Scope, inputs: list[Array], emit: Callable[..., list[Array]], *settings: Any) -> list[Array]:
+    """What is the same for all trajectories is computed once."""
+    rows = inputs[0].shape[-1]
+    if rows > LARGEST:
+        remedy = "what does not change can be factorised beforehand, with NumPy"
+        raise Refused(f"linear algebra of matrices of {rows} rows, more than {LARGEST}; {remedy}")
+    if is_shared(inputs, scope):
+        return relabelled(emit(scope.shared(), *inputs, *settings))
+    return emit(scope, *inputs, *settings)
 
 
 @operation("lu")
@@ -36,7 +46,9 @@ class _LU(Operation):
     jumps = False  # rows are exchanged at a jump, what is solved with them goes on smoothly
 
     def emit(self, scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
-        matrices = _matrices(scope, inputs[0])
+        if in_loops(equation):
+            return _looped(scope, inputs, matrix_loops.lu)
+        matrices = lanes(scope, inputs[0])
         batch, (n, m) = matrices.shape[:-2], matrices.shape[-2:]
         kind = np.int32
         results = [_factored(scope, matrices[g], min(n, m)) for g in np.ndindex(*batch)]
@@ -75,14 +87,17 @@ def _factored(scope: Scope, matrix: np.ndarray, pivots: int) -> tuple[np.ndarray
         for i in range(k + 1, n):
             a[i, k] = scope.lane("div", [a[i, k], a[k, k]])
             for j in range(k + 1, a.shape[1]):
-                a[i, j] = _less_product(scope, a[i, j], a[i, k], a[k, j])
+                a[i, j] = less_product(scope, a[i, j], a[i, k], a[k, j])
     return a, chosen, order
 
 
 @operation("lu_pivots_to_permutation")
 class _Permutation(Operation):
     def emit(self, scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
-        pivots, n = lanes(scope, inputs[0]), equation.params["permutation_size"]
+        n = equation.params["permutation_size"]
+        if n > WRITTEN_OUT:
+            return _looped(scope, inputs, matrix_loops.permutation, n)
+        pivots = lanes(scope, inputs[0])
         outputs = []
         for g in np.ndindex(*pivots.shape[:-1]):
             order: list = [np.int32(i) for i in range(n)]
@@ -100,7 +115,10 @@ class _TriangularSolve(Operation):
 
     def emit(self, scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
         p = equation.params
-        a, b = (_matrices(scope, inputs[0]), lanes(scope, inputs[1]))
+        if in_loops(equation):
+            flags = p["lower"], bool(p["transpose_a"]), not p["left_side"], p["unit_diagonal"]
+            return _looped(scope, inputs, matrix_loops.triangular_solve, *flags)
+        a, b = (lanes(scope, inputs[0]), lanes(scope, inputs[1]))
         if p["transpose_a"]:
             a = np.swapaxes(a, -1, -2)
         lower = p["lower"] != bool(p["transpose_a"])
@@ -113,7 +131,7 @@ class _TriangularSolve(Operation):
                 for i in range(n) if lower else reversed(range(n)):
                     total = x[(*g, i, c)]
                     for j in range(i) if lower else range(i + 1, n):
-                        total = _less_product(scope, total, a[(*g, i, j)], x[(*g, j, c)])
+                        total = less_product(scope, total, a[(*g, i, j)], x[(*g, j, c)])
                     x[(*g, i, c)] = total if p["unit_diagonal"] else scope.lane("div", [total, a[(*g, i, i)]])
         return [x if p["left_side"] else np.swapaxes(x, -1, -2)]
 
@@ -123,7 +141,9 @@ class _Cholesky(Operation):
     """L with a = L Lᵀ; NaN throughout where a is not positive definite, as XLA has it."""
 
     def emit(self, scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
-        a = _matrices(scope, inputs[0])
+        if in_loops(equation):
+            return _looped(scope, inputs, matrix_loops.cholesky)
+        a = lanes(scope, inputs[0])
         out, n = a.copy(), a.shape[-1]
         kind = np.dtype(result(equation).dtype).type
         for g in np.ndindex(*a.shape[:-2]):
@@ -132,7 +152,7 @@ class _Cholesky(Operation):
                 for i in range(j, n):
                     total = a[(*g, i, j)]
                     for k in range(j):
-                        total = _less_product(scope, total, c[i, k], c[j, k])
+                        total = less_product(scope, total, c[i, k], c[j, k])
                     if i == j:
                         bad = scope.lane("or", [bad, scope.lane("le", [total, kind(0)])])
                     c[i, j] = scope.lane("sqrt", [total]) if i == j else scope.lane("div", [total, c[j, j]])
