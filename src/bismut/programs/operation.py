@@ -35,6 +35,7 @@ class Operation:
     decompose: Any = None
     affine_in: slice | str = NOWHERE
     jumps: bool | None = None
+    factorises = False  # whether it factorises matrices, or solves with factors
     loops = False  # whether its decomposition is best a loop over memory
     overwrites = False  # whether its code may write over what it is given
     hands_on = False  # whether its code hands inputs on to one that may
@@ -55,6 +56,11 @@ class Operation:
             return sum(marked) <= 1
         inside = range(len(marked))[self.affine_in]  # pyright: ignore[reportArgumentType, reportCallIssue]
         return all(i in inside for i, mark in enumerate(marked) if mark)
+
+    def in_loops(self, equation: Equation) -> bool:
+        """Whether its code is a loop that is too long to be written out, also in a short step."""
+        del equation
+        return False
 
     def may_jump(self, equation: Equation) -> bool:
         """Whether an output may jump where the inputs do not, which no derivative shows."""
@@ -99,12 +105,14 @@ def operation(*names: str) -> Callable[[type], type]:
     return define
 
 
-def decomposition(*names: str, affine_in: slice | str = NOWHERE, jumps: bool | None = None) -> Callable[[Callable], Callable]:
+def decomposition(
+    *names: str, affine_in: slice | str = NOWHERE, jumps: bool | None = None, factorises: bool = False
+) -> Callable[[Callable], Callable]:
     """Register a function of jnp as what primitives compute, expressed by simpler ones."""
 
     def define(function: Callable) -> Callable:
         known = Operation()
-        known.names, known.decompose, known.affine_in, known.jumps = names, function, affine_in, jumps
+        known.names, known.decompose, known.affine_in, known.jumps, known.factorises = names, function, affine_in, jumps, factorises
         register(known)
         return function
 

@@ -32,7 +32,7 @@ def _for_each(function: Callable, x):
     return function(x)
 
 
-@decomposition("qr")
+@decomposition("qr", factorises=True)
 def qr(x, *, full_matrices, pivoting=False, **_):
     _small("qr", x.shape, LARGEST)
     if pivoting:
@@ -62,7 +62,7 @@ def reflected(A, full: bool):
     return Q, A[:width]
 
 
-@decomposition("eigh")
+@decomposition("eigh", factorises=True)
 def eigh(x, *, lower, sort_eigenvalues, subset_by_index=None, **_):
     _small("eigh", x.shape, LARGEST_BY_ROUNDS)
     if subset_by_index not in (None, (0, x.shape[-1])):
@@ -77,7 +77,7 @@ def eigh(x, *, lower, sort_eigenvalues, subset_by_index=None, **_):
     return _for_each(one, x)
 
 
-@decomposition("svd")
+@decomposition("svd", factorises=True)
 def svd(x, *, full_matrices, compute_uv, subset_by_index=None, **_):
     _small("svd", x.shape, LARGEST)
     if subset_by_index not in (None, (0, min(x.shape[-2:]))):

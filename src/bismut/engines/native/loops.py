@@ -16,7 +16,7 @@ from llvmlite import ir
 
 from bismut.engines.native.columns import ColumnArray, RowArray
 from bismut.engines.native.tracing import Programs
-from bismut.programs import LOOPS, Program, equations, expanded_count, items, operation_count, reached
+from bismut.programs import Program, equations, expanded_count, operation_count, reached
 from bismut.programs.codegen.accumulators import PortionSums, sum_of
 from bismut.programs.codegen.field import Array, Buffer, allocate, entry, everywhere, fill, in_place, lanes, longest, throughout
 from bismut.programs.codegen.frame import IN_LOOPS, IN_REGISTERS, LONGEST, Frame, Scope, Variable
@@ -25,8 +25,7 @@ from bismut.programs.codegen.lane import OWN, SAME, SHARED, Lane, array_of, cons
 from bismut.programs.codegen.loop_carry import LoopCarry, replace, row_of
 from bismut.programs.codegen.neighbour_pairs import MANY, near_enough
 from bismut.programs.codegen.walk import FEW, run
-from bismut.programs.operations.body_loops import FEW_ITEMS
-from bismut.programs.operations.linear_algebra import in_loops
+from bismut.programs.operation import lookup
 
 LARGEST = 40_000  # scalar operations up to which a step is written out; how much of them is left once what is known is folded, is another matter
 # Entries that are gathered at once, from which a step is loops: they are items, such as pairs. 91 pairs in three dimensions run as fast in a loop and
@@ -37,8 +36,6 @@ GATHERED = 256
 # code, written out they run in 0.0052 and are 3.5 MB; steps on points and groups have 1 to 9. Factorisations of few rows are written out in any case,
 # and loops around them cost: of matrices of 16 rows, 0.08 s instead of 0.012. Those of more rows are loops, as is all around them.
 LARGE_ARRAYS = 25
-FACTORISATIONS = {"cholesky", "triangular_solve", "lu", "qr", "eigh", "svd"}
-HAVE_LOOPS = {"cholesky", "triangular_solve", "lu"}
 
 
 class Batchwise:
@@ -102,9 +99,7 @@ def short_enough(programs: Programs) -> bool:
     of the system alone: watches have no say."""
     parts = [programs.begin.program, programs.step.program]
     everything = [e for part in parts for e in equations(part)]
-    if any(items(e) > FEW_ITEMS for e in everything if e.primitive.name in LOOPS):
-        return False
-    if any(in_loops(e) for e in everything if e.primitive.name in HAVE_LOOPS):
+    if any(lookup(e.primitive.name).in_loops(e) for e in everything):
         return False
     gathered = max((e.outvars[0].aval.size for e in everything if e.primitive.name == "gather"), default=0)
     return gathered <= GATHERED and not any(map(of_large_arrays, parts)) and all(expanded_count(part) <= LARGEST for part in parts)
@@ -113,7 +108,7 @@ def short_enough(programs: Programs) -> bool:
 def of_large_arrays(program: Program) -> bool:
     """Whether a program is few operations on large arrays, none of which factorises a matrix."""
     everything = list(equations(program))
-    factorised = any(e.primitive.name in FACTORISATIONS for e in everything)
+    factorised = any(lookup(e.primitive.name).factorises for e in everything)
     return not factorised and operation_count(program) > LARGE_ARRAYS * len(everything)
 
 

@@ -38,8 +38,13 @@ FEW_ITEMS = (
 )
 
 
+class _OverItems(Operation):
+    def in_loops(self, equation):
+        return items(equation) > FEW_ITEMS
+
+
 @operation("each")
-class _Each(Operation):
+class _Each(_OverItems):
     def evaluate(self, equation, inputs):
         return run_numpy(expansion(equation), inputs)
 
@@ -138,7 +143,7 @@ def _sum(scope: Scope, parts: Sequence[np.ndarray]) -> np.ndarray:
 
 
 @operation("pairs")
-class _PairLoop(Operation):
+class _PairLoop(_OverItems):
     def evaluate(self, equation, inputs):
         if in_portions(equation):
             return evaluate_in_portions(equation, inputs, run_numpy)

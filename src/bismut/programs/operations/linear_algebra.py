@@ -25,11 +25,6 @@ WRITTEN_OUT = 16  # rows up to which a matrix is written out: n³/3 multiplicati
 LARGEST = 128  # rows up to which there is code
 
 
-def in_loops(equation: Any) -> bool:
-    """Whether an equation factorises matrices by loops, or solves with them; this is a matter of their size alone."""
-    return max(equation.invars[0].aval.shape[-2:]) > WRITTEN_OUT
-
-
 def _looped(scope: Scope, inputs: list[Array], emit: Callable[..., list[Array]], *settings: Any) -> list[Array]:
     """What is the same for all trajectories is computed once."""
     rows = inputs[0].shape[-1]
@@ -41,12 +36,21 @@ def _looped(scope: Scope, inputs: list[Array], emit: Callable[..., list[Array]],
     return emit(scope, *inputs, *settings)
 
 
+class _OfMatrices(Operation):
+    """Of the matrices that come first: written out or in loops, which is a matter of their size alone."""
+
+    factorises = True
+
+    def in_loops(self, equation: Any) -> bool:
+        return max(equation.invars[0].aval.shape[-2:]) > WRITTEN_OUT
+
+
 @operation("lu")
-class _LU(Operation):
+class _LU(_OfMatrices):
     jumps = False  # rows are exchanged at a jump, what is solved with them goes on smoothly
 
     def emit(self, scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
-        if in_loops(equation):
+        if self.in_loops(equation):
             return _looped(scope, inputs, matrix_loops.lu)
         matrices = lanes(scope, inputs[0])
         batch, (n, m) = matrices.shape[:-2], matrices.shape[-2:]
@@ -110,12 +114,12 @@ class _Permutation(Operation):
 
 
 @operation("triangular_solve")
-class _TriangularSolve(Operation):
+class _TriangularSolve(_OfMatrices):
     affine_in = slice(1, None)  # (matrix, right-hand side)
 
     def emit(self, scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
         p = equation.params
-        if in_loops(equation):
+        if self.in_loops(equation):
             flags = p["lower"], bool(p["transpose_a"]), not p["left_side"], p["unit_diagonal"]
             return _looped(scope, inputs, matrix_loops.triangular_solve, *flags)
         a, b = (lanes(scope, inputs[0]), lanes(scope, inputs[1]))
@@ -137,11 +141,11 @@ class _TriangularSolve(Operation):
 
 
 @operation("cholesky")
-class _Cholesky(Operation):
+class _Cholesky(_OfMatrices):
     """L with a = L Lᵀ; NaN throughout where a is not positive definite, as XLA has it."""
 
     def emit(self, scope: Scope, equation: Any, inputs: list[Array]) -> list[Array]:
-        if in_loops(equation):
+        if self.in_loops(equation):
             return _looped(scope, inputs, matrix_loops.cholesky)
         a = lanes(scope, inputs[0])
         out, n = a.copy(), a.shape[-1]
