@@ -1,4 +1,4 @@
-"""The one cache of compiled programs and of what is derived from them.
+"""Caches of what is compiled, of one kind, and what their keys are; here that of functions (`compiled`), programs of engines are in `ensembles.task`.
 
     two calls share a program  if  their functions are the same (`function_hash`) and their arrays have the same shapes and types
 
