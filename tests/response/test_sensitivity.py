@@ -9,6 +9,8 @@ import pytest
 from scipy.special import ive
 
 import bismut as bm
+from bismut.engines.xla import XlaProgram
+from bismut.ensembles.task import compilations
 from bismut.errors import BismutError, DomainError
 from bismut.noise import Wiener
 from bismut.response.adjoint import SLOTS, STRETCH, backward, passes_for
@@ -53,6 +55,27 @@ def test_an_oscillator_at_a_time(method):
     assert found.estimators[method].engine == "native"
     assert abs(found.value["k"] - exact) < SURE * found.stderr["k"]
     assert found.stderr["k"] < (0.05 if method == "likelihood" else 0.01)
+
+
+@pytest.mark.parametrize("method", ["pathwise", "adjoint"])
+def test_what_xla_computes_is_compiled_once(method, monkeypatch):
+    """A potential of complex numbers, which have no machine code: other parameters and seeds find XLA's program in the cache."""
+    made = []
+    compiled = XlaProgram.__init__
+    monkeypatch.setattr(XlaProgram, "__init__", lambda self, *arguments: made.append(self) or compiled(self, *arguments))
+    potential = lambda q, parameters: 0.5 * parameters["k"] * jnp.sum(jnp.real((q + 0j) * (q - 0j)))
+
+    def run(k, seed):
+        scheme = bm.Langevin(bm.mechanical(bm.Euclidean(1), potential=potential, parameters={"k": k}), temperature=0.8, friction=0.7)
+        start = scheme.start(jnp.ones(1), momentum=jnp.zeros(1))
+        settings = {"of": square, "parameters": ["k"], "step": 0.1, "time": 0.3, "trajectories": 8, "method": method}
+        return bm.sensitivity(scheme, start, seed=seed, **settings).estimators[method].engine
+
+    assert run(1.3, 1) == "xla"
+    first, programs = len(made), compilations()
+    assert first
+    assert run(1.1, 2) == "xla"
+    assert (len(made), compilations()) == (first, programs)
 
 
 def test_temperature_friction_and_mass():

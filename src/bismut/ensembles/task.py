@@ -1,4 +1,4 @@
-"""What an engine compiles for a run, and the one cache of compiled programs.
+"""What an engine compiles for a run, and the one cache of what engines compiled.
 
     shared = (scheme, path, ...)  =  numbers  +  functions;        the functions are the program, the numbers are its data
 
@@ -95,6 +95,15 @@ def native(
         choose("native", task, arithmetic=arithmetic, few=few).compile() if mode == "native" else native_program(task, longest, arithmetic, few)
     )
     return _PROGRAMS.get(name, lambda: task_program(make()))
+
+
+def native_or_xla(kind: str, shared: Any, example: Any, make: Callable[[], Task], width: int) -> tuple[Executable, str]:
+    """The program of a task and the name of its engine, from the cache: the native one, or else that of XLA for so many trajectories at a time."""
+    program = native(kind, shared, example, make)
+    if program is not None:
+        return program, "native"
+    name = ("xla", width, kind, jax.default_backend(), program_key((shared, example)))
+    return _PROGRAMS.get(name, lambda: Xla(width).lower(make()).compile()), "xla"
 
 
 def compilations() -> int:

@@ -22,10 +22,9 @@ import numpy as np
 
 from bismut.compile_cache import compiled, partition
 from bismut.engines.engine import Course, Schedule
-from bismut.engines.xla import Xla
 from bismut.ensembles.observable import value_of
 from bismut.ensembles.starts import start_at
-from bismut.ensembles.task import build_task, increments_of, native
+from bismut.ensembles.task import build_task, increments_of, native_or_xla
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path, advance, counter
@@ -110,10 +109,7 @@ def backward(
     ends = [*range(0, total, STRETCH), total]
     shared = (scheme, path)
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), starts.example)
-    make = lambda: build_task(shared, one, dtype, **increments_of(path, dtype))
-    program = native("stretch", shared, one, make)
-    engine = "native" if program else "xla"
-    program = program or Xla(_BLOCK).lower(make()).compile()
+    program, engine = native_or_xla("stretch", shared, one, lambda: build_task(shared, one, dtype, **increments_of(path, dtype)), _BLOCK)
     course, (numbers, _) = Course(float(step), float(t0), path.phase), partition(shared)
     values, gradients, failed, most = [], [], 0, 0
     width = _FEW if trajectories <= _FEW else _BLOCK  # blocks are filled up, so that two programs serve all numbers

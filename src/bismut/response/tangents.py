@@ -24,10 +24,9 @@ import numpy as np
 
 from bismut.compile_cache import compiled, partition
 from bismut.engines.engine import Course, Schedule, Task, Watch
-from bismut.engines.xla import Xla
 from bismut.ensembles.observable import value_of
 from bismut.ensembles.starts import start_at
-from bismut.ensembles.task import build_task, increments_of, native
+from bismut.ensembles.task import build_task, increments_of, native_or_xla
 from bismut.findings.cost import operations_of
 from bismut.flows import Brownian, Langevin, kernel
 from bismut.mechanics import Maxwell, Scheme, State, small_linalg
@@ -168,11 +167,7 @@ def follow(
     one = starts.example
     shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), one)
     example = (shapes, jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((parameters.count, *leaf.shape), leaf.dtype), shapes))
-    program = (
-        native("tangents", shared, example, lambda: task_of(shared, example))
-        or Xla(min(_BLOCK, trajectories)).lower(task_of(shared, example)).compile()
-    )
-    engine = "xla" if type(program).__name__ == "XlaProgram" else "native"
+    program, engine = native_or_xla("tangents", shared, example, lambda: task_of(shared, example), min(_BLOCK, trajectories))
     course, (numbers, _) = Course(float(step), float(t0), path.phase), partition(shared)
     parts: list[Sums] = []
     failed = 0
