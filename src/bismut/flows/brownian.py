@@ -44,7 +44,7 @@ from jaxtyping import Array, Float
 from bismut.compile_cache import compiled
 from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.flows import ledger
-from bismut.flows.flow import Flow
+from bismut.flows.flow import BathFlow
 from bismut.flows.metropolised import drift_action
 from bismut.flows.variational import Solve, VariationalFlow
 from bismut.mechanics import Claims, State, System, small_linalg
@@ -60,7 +60,7 @@ from bismut.spaces import SO3, BodyMotion, Euclidean, Group, Point, Power, Produ
 from bismut.tracing import traced
 
 
-class Brownian(Flow):
+class Brownian(BathFlow):
     """Overdamped motion of a system, whose masses and kinetic energy play no part.
 
     temperature   kT, a number ≥ 0 or a function of t
@@ -138,13 +138,6 @@ class Brownian(Flow):
             else:
                 temperature = kT
         return super().start(q, velocity=velocity, momentum=momentum, temperature=temperature, t=t, project=project, ledger=ledger)
-
-    def kT(self, t) -> Float[Array, ""]:
-        return self.temperature(t, self.system.parameters)
-
-    def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
-        new, _, solve = self.step_with_cache(state, self.init_cache(state, t), h, dW, t)
-        return new, solve
 
     def init_cache(self, state: State, t) -> tuple[Velocity, ...]:
         """The force at the beginning of a Metropolised step, which is that at the end of the step before. Where the potential depends on time it

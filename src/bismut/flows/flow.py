@@ -11,6 +11,7 @@ from abc import abstractmethod
 from functools import singledispatch
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import equinox as eqx
 from jaxtyping import Array, Float
 
 from bismut.actions.action import Action
@@ -19,6 +20,7 @@ from bismut.errors import BismutError
 from bismut.flows.hamiltonian_step import CoadjointFlow, HamiltonianFlow
 from bismut.flows.variational import Solve, VariationalFlow
 from bismut.mechanics import Scheme, State, System
+from bismut.mechanics.heat import Temperature
 
 
 @runtime_checkable
@@ -68,6 +70,27 @@ class Flow(Scheme):
     @abstractmethod
     def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
         """One step of one trajectory, and how it was solved."""
+
+
+class BathFlow(Flow):
+    """A flow with a temperature, whose step hands on what it ends with."""
+
+    temperature: eqx.AbstractVar[Temperature]
+
+    def kT(self, t) -> Float[Array, ""]:
+        return self.temperature(t, self.system.parameters)
+
+    def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
+        new, _, solve = self.step_with_cache(state, self.init_cache(state, t), h, dW, t)
+        return new, solve
+
+    @abstractmethod
+    def init_cache(self, state: State, t) -> Any:
+        """What a step from here will use; () for nothing."""
+
+    @abstractmethod
+    def step_with_cache(self, state: State, cache: Any, h, dW: Float[Array, " m"], t) -> tuple[State, Any, Solve]:
+        """`advance` with what was found before, and what is found now."""
 
 
 @singledispatch

@@ -32,7 +32,7 @@ from jaxtyping import Array, Float
 from bismut.arguments import float_array, is_number, is_traced
 from bismut.errors import BismutError, BismutWarning, DomainError
 from bismut.flows.brownian import Brownian
-from bismut.flows.flow import Advances, Flow, flow, init_cache, step_with_cache
+from bismut.flows.flow import Advances, BathFlow, flow, init_cache, step_with_cache
 from bismut.flows.langevin import Langevin
 from bismut.flows.variational import Solve
 from bismut.mechanics import Claims, State
@@ -51,7 +51,7 @@ _ADAPTED = 1000  # steps in which they are, by default
 _GAIN, _FADING = 2.0, 0.6
 
 
-class Isobaric(Flow):
+class Isobaric(BathFlow):
     """A bath that keeps the pressure as well: volume moves between the steps of Langevin or Brownian motion.
 
     scheme    Langevin(...) or Brownian(...) of bodies in a closed periodic box; the box as declared is that of the start
@@ -169,9 +169,6 @@ class Isobaric(Flow):
                 BismutWarning,
             )
 
-    def kT(self, t) -> Float[Array, ""]:
-        return self.temperature(t, self.system.parameters)
-
     def start(self, q: Point = (), **how: Any) -> State | Maxwell:
         """A start in the box as declared; arguments as for `Scheme.start`."""
         how.pop("ledger", None)  # it always has one
@@ -192,10 +189,6 @@ class Isobaric(Flow):
         """The scheme in a box of these sides."""
         system = self.scheme.system.replace(parameters=BoxedParameters(self.system.parameters, lengths))
         return flow(replaced(self.scheme, system=system))
-
-    def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
-        new, _, solve = self.step_with_cache(state, self.init_cache(state, t), h, dW, t)
-        return new, solve
 
     def init_cache(self, state: State, t) -> Any:
         return init_cache(self.inside(_ledger(state).lengths), State(state.q, state.p), t)

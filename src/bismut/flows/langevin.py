@@ -187,10 +187,6 @@ class Langevin(Substeps):
         rate = self.friction.contraction(self.system)
         return None if rate is None else math.exp(-h * float(rate))
 
-    def advance(self, state: State, h, dW: Float[Array, " m"], t) -> tuple[State, Solve]:
-        new, _, solve = self.step_with_cache(state, self.init_cache(state, t), h, dW, t)
-        return new, solve
-
     def init_cache(self, state: State, t) -> tuple[Velocity, ...]:
         """The force of the kick that begins a step, where one ended the step before (first same as last, FSAL)."""
         return (self.force(state.q, jnp.asarray(t, self.system.dtype)),) if self.splitting.reuses_force else ()

@@ -21,7 +21,7 @@ from bismut.actions.action import Action
 from bismut.compile_cache import compiled
 from bismut.errors import BismutError
 from bismut.flows import ledger
-from bismut.flows.flow import Flow
+from bismut.flows.flow import BathFlow
 from bismut.flows.metropolised import drift_action
 from bismut.flows.splitting import Splitting
 from bismut.flows.variational import Solve, VariationalFlow
@@ -34,7 +34,7 @@ from bismut.mechanics.heat import Temperature
 from bismut.spaces import Point, Space, Velocity, add, scale
 
 
-class Substeps(Flow):
+class Substeps(BathFlow):
     """A system and a bath, and what each does to a state by itself."""
 
     temperature: Temperature
@@ -56,9 +56,6 @@ class Substeps(Flow):
     @property
     def time_dependent(self) -> bool:
         return self.temperature.time_dependent or self.schedule is not None or super().time_dependent
-
-    def kT(self, t) -> Float[Array, ""]:
-        return self.temperature(t, self.system.parameters)
 
     def strength(self, t) -> Float[Array, ""] | float:
         """The factor on the friction."""
