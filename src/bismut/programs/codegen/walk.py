@@ -39,7 +39,7 @@ def run(scope: Scope, program: Program, inputs: list[Array]) -> list[Array]:
         return env[v] if not isinstance(v, Literal) else known(scope, np.asarray(v.val, _dtype(v.aval)))
 
     def given(equation) -> list[Array]:
-        """What an equation works on. It may write over memory that nobody reads later, neither now nor by a formula that is still to be computed."""
+        """What an equation works on. May overwrite a buffer with no remaining reader, including deferred formulas."""
         operation = lookup(equation.primitive.name)
         overwriting = operation.overwrites or operation.hands_on
         if operation.overwrites:

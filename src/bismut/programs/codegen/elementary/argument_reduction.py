@@ -1,4 +1,4 @@
-"""What is left of an angle when quarter turns are taken away.
+"""Argument reduction: what is left of an angle when quarter turns are taken away.
 
     x = n π/2 + r + r',     |r| ≤ π/4 (a rounding more where x 2/π is near a half),     |r'| ≤ half a unit in the last place of r
 

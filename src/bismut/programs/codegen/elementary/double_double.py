@@ -1,4 +1,4 @@
-"""One number as the sum of two.
+"""Double-double arithmetic: one number as the sum of two.
 
     a + b = s + e exactly,     a b = p + e exactly,     |e| ≤ half a unit in the last place of s or p
 
