@@ -27,6 +27,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MODES = ("auto", "native", "xla")
+MOTIONS = ("velocity", "momentum", "temperature")  # of which a start has one
 ARITHMETICS = ("fused", "plain")  # whether a·b + c is rounded once, or twice
 _LONGEST = 240  # bytes of a file's name: disks take 255, and what is written beside it has a longer one
 _SHOWN = 80  # characters of a wrong value
@@ -125,6 +126,9 @@ def integer(least: int = 1, below: int = 2**63) -> Rule:
 
 def number(expected: str, test: Callable[[Any], bool] = lambda value: True, remedy: str = "") -> Rule:
     return Rule(expected, lambda value: is_traced(value) or (is_number(value) and bool(test(value))), remedy)
+
+
+POSITIVE = Rule("a positive number", lambda value: is_number(value) and value > 0)
 
 
 def one_of(*choices: Any) -> Rule:

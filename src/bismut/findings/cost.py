@@ -17,7 +17,7 @@ from bismut.programs import LOOPS, Equation, Program, items, trace
 from bismut.programs.operation import lookup
 
 RATE = 5e10  # operations a second, of two quiet cores; 25, 77 and 38 a nanosecond measured on one, of a pendulum, a top and eight dipoles
-_BY_XLA = 5  # times as long where XLA computes
+BY_XLA = 5  # times as long where XLA computes
 _TURNS = 4  # of a loop that runs until convergence
 _NEAR = 64.0  # bodies within reach of one another, where a cell list is used
 
@@ -33,7 +33,7 @@ def step_operations(scheme: Scheme, state: State) -> float:
 
 def seconds_for(operations: float, mode: str | None = None) -> float:
     """What so many operations take, by the count; `mode` is the engine that does them."""
-    return operations * (_BY_XLA if mode == "xla" else 1) / RATE
+    return operations * (BY_XLA if mode == "xla" else 1) / RATE
 
 
 def operations_of(program: Program, near: float = _NEAR) -> float:

@@ -21,6 +21,7 @@ from bismut.findings.finding import Finding, Verdict
 
 ALARM = 1e-3  # probability of a false alarm in a report
 RESOLVED = 0.05  # departures of a distribution function that a sample must be able to show before it passes
+SURE = 4.5  # standard errors by which two estimates of one number may differ: a false alarm in 150 000
 _LEAST = 30  # trajectories that make a standard error
 
 

@@ -21,6 +21,7 @@ from bismut.mechanics.directional import along
 from bismut.mechanics.kkt import Sparsity, kkt_layout
 from bismut.mechanics.newton import Root
 from bismut.mechanics.state import State, over_batch
+from bismut.mechanics.validation import PROBE_TIMES
 from bismut.programs.evaluation import evaluate
 from bismut.spaces import Point, Velocity
 from bismut.tracing import traced
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from bismut.mechanics.system import System
 
 TOLERANCE = 1e-9  # how far off the surface a start may lie; a step brings it to round-off
-_PROBE_TIMES = 0.0, 0.7  # at which the sparsity of a moving constraint is determined
 
 
 def covector(system: System, q: Point, multipliers: Float[Array, " k"], t) -> Float[Array, " n"]:
@@ -160,7 +160,7 @@ def sparsity(system: System) -> Sparsity:
     """
     stand_in = jax.tree.map(lambda leaf: np.linspace(0.5, 1.5, leaf.size, dtype=leaf.dtype).reshape(leaf.shape), system.parameters)
     system = system.with_parameters(stand_in) if traced(system.parameters) else system
-    patterns = [_pattern(system.at(t)) for t in (_PROBE_TIMES if system.moving_constraint else _PROBE_TIMES[:1])]
+    patterns = [_pattern(system.at(t)) for t in (PROBE_TIMES if system.moving_constraint else PROBE_TIMES[:1])]
     known = [pattern for pattern in patterns if pattern is not None]
     if len(known) < len(patterns):
         return (tuple(range(system.space.dim)),) * system.constraints

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bismut.arguments import MOTIONS
 from bismut.errors import BismutError, DegenerateError, DomainError, ShapeError
 from bismut.formatting import brief
 from bismut.mechanics import constraint as holonomic
@@ -32,8 +33,6 @@ from bismut.tracing import traced
 
 if TYPE_CHECKING:
     from bismut.mechanics.scheme import Scheme
-
-MOTIONS = ("velocity", "momentum", "temperature")  # of which a start has one
 
 
 class Start(State):

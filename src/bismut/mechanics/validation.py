@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bismut.mechanics.system import System
 
 _LARGEST_PROBE = 64  # degrees of freedom up to which the Hessian of L is tried at random points
-_PROBE_TIMES = 0.0, 0.7
+PROBE_TIMES = 0.0, 0.7  # at which what may move in time is tried
 
 
 def count_values(system: System, name: str, function: UserFunction | None, without: int, wanted: int | None) -> int:
@@ -178,7 +178,7 @@ def _check_forces(system: System, q: Point, v: Velocity) -> None:
         )
     if system._force is not None:
         _shape_of(system, system._force, q, v)
-        got, want = (jax.tree.map(jnp.shape, tree) for tree in (jax.eval_shape(system.at(_PROBE_TIMES[0]).force, q, v), v))
+        got, want = (jax.tree.map(jnp.shape, tree) for tree in (jax.eval_shape(system.at(PROBE_TIMES[0]).force, q, v), v))
         if got != want:
             raise ShapeError(f"force must return a covector shaped like a velocity {want}, got {got}.")
 
@@ -234,7 +234,7 @@ def _check_regular(system: System) -> None:
         q = space.move(space.origin(system.dtype), space.unflatten(x))
         return system.mass(q, space.unflatten(v), t)
 
-    for t, (x, v) in zip(_PROBE_TIMES, np.random.default_rng(0).normal(size=(2, 2, space.dim)).astype(system.dtype), strict=True):
+    for t, (x, v) in zip(PROBE_TIMES, np.random.default_rng(0).normal(size=(2, 2, space.dim)).astype(system.dtype), strict=True):
         mass = evaluate(mass_at, x, 0.1 * v, system.dtype.type(t))
         if traced(mass):
             return

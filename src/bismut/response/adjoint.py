@@ -29,7 +29,7 @@ from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path, advance, counter
 from bismut.response.parameters import Parameters
-from bismut.response.tangents import felt_at_start, start_momentum
+from bismut.response.tangents import mass_dependent_momenta, start_momentum
 
 STRETCH = 64  # steps turned around at a time
 SLOTS = 24  # states kept
@@ -182,7 +182,7 @@ def _turned(
 
 def _through_start(scheme: Scheme, start: Any, parameters: Parameters, theta, path: Path, numbers, places, t0: float, at_start: State) -> np.ndarray:
     """What the start itself owes to the parameters, λ_0 ∂z_0/∂θ: (n, M, P)."""
-    if not felt_at_start(start):
+    if not mass_dependent_momenta(start):
         return np.zeros(())
     return np.asarray(_pulled_start(scheme, start, parameters, theta, path, counter(numbers), t0, at_start.p))
 

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.ensembles.observable import Observable, value_of
-from bismut.findings.cost import operations_of, step_operations
+from bismut.findings.cost import BY_XLA, operations_of, step_operations
 from bismut.flows import kernel
 from bismut.mechanics import Scheme, State
 from bismut.noise import Path
@@ -28,12 +28,11 @@ from bismut.response import covariance
 from bismut.response.adjoint import SLOTS, STRETCH, backward, passes_for
 from bismut.response.parameters import Parameters
 from bismut.response.stands_in import in_constraint
-from bismut.response.tangents import NoiseShift, control_of, felt_at_start, follow, noise_moves_with, step_cost
+from bismut.response.tangents import NoiseShift, control_of, follow, mass_dependent_momenta, noise_moves_with, step_cost
 
 _TANGENTS = 32  # parameters that are followed forward
 _CONTROLLED = 16  # dimensions of a space up to which noise is inverted in every step
 _OUTPUTS = 32  # components of O that are turned around
-_XLA = 5
 _BACK = 8  # of the way back, by XLA as well: of an oscillator adjoint takes 17 times as long as simulate, counted as 20
 NAMES = ("pathwise", "likelihood", "covariance", "adjoint")
 
@@ -100,7 +99,7 @@ def why_not(name: str, question: Question, control: NoiseShift) -> str:
         return "acceptance depends on the parameters too: the derivative of an average is not that of its paths"
     if not question.equilibrium and in_constraint(question.scheme, question.parameters):
         return "the start lies on the constraint of one value alone, so at a time nothing says how it moves; give equilibrium=True"
-    if question.batch and felt_at_start(question.start):
+    if question.batch and mass_dependent_momenta(question.start):
         return "starts of their own with velocities or temperatures; give their momenta"
     if name != "adjoint" and question.parameters.count > _TANGENTS:
         return f"{question.parameters.count} parameters, more than the {_TANGENTS} that are followed forward"
@@ -160,7 +159,7 @@ def cost(name: str, question: Question, control: NoiseShift, engine: str) -> flo
     if name == "covariance":
         watch, number = covariance.Covarying(question.of, parameters), jax.ShapeDtypeStruct((), dtype)
         seen = operations_of(trace(lambda state, t: watch._seen(scheme, state, t), question.state, number).program)
-        return (plain + seen / question.run["every"]) / plain * (_XLA if engine == "xla" else 1)
+        return (plain + seen / question.run["every"]) / plain * (BY_XLA if engine == "xla" else 1)
     if name == "adjoint":
         carry = jax.eval_shape(lambda: kernel.begin(scheme, question.state, jnp.zeros((), dtype)))
         number, dW = jax.ShapeDtypeStruct((), dtype), jax.ShapeDtypeStruct((scheme.channels,), dtype)

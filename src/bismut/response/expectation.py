@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from bismut.arguments import Rule, checked, is_number
+from bismut.arguments import POSITIVE, checked
 from bismut.ensembles.checks import RUN
 from bismut.ensembles.observable import measure
 from bismut.ensembles.starts import start_at
@@ -41,7 +41,6 @@ _OFF = 0.5  # by which a measured order may differ from the claimed one, beside 
 _RESOLVED = 0.25  # error of an order that is called measured
 _LEAST = 0.5  # order that differences are believed to have at least; what is left of h and h² with opposite signs is within it too
 _SEEN = 4.0  # standard errors from zero of a difference that is called seen
-_POSITIVE = Rule("a positive number", lambda value: is_number(value) and value > 0)
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class Expectation:
         return numbers | plain | {"levels": rows}
 
 
-@checked(**(RUN | {"time": _POSITIVE, "tolerance": _POSITIVE}))
+@checked(**(RUN | {"time": POSITIVE, "tolerance": POSITIVE}))
 def expectation(
     scheme: Scheme,
     start: Any,

@@ -21,6 +21,7 @@ from bismut.arguments import checked
 from bismut.ensembles import potential_energy, request, run_request, values
 from bismut.ensembles.checks import RUN
 from bismut.errors import BismutError, DomainError
+from bismut.findings.statistics import SURE
 from bismut.flows import Langevin
 from bismut.formatting import first_of, table, with_error
 from bismut.mechanics import Scheme
@@ -29,7 +30,6 @@ from bismut.process import check_process
 from bismut.response.parameters import FRICTION, TEMPERATURE, Parameters, parameters_of
 from bismut.response.path_likelihood import ObservedPath, check_scheme, information, normals_of, observed_path, state_at, value_and_slope
 
-_SURE = 4.5  # standard errors by which a check may be off
 _FEW = 64  # parameters up to which there are standard errors
 _ROUNDS = 100  # of Newton's method
 _NEAR = 0.1  # standard errors from the maximum at which a search may end; of more than 64 parameters, of each
@@ -45,7 +45,7 @@ class ModelCheck:
     value: float
     expected: float
     off: float
-    most: float = _SURE
+    most: float = SURE
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from bismut.ensembles.checks import RUN
 from bismut.ensembles.observable import Observable
 from bismut.ensembles.starts import start_at
 from bismut.errors import BismutError, DomainError
+from bismut.findings.statistics import SURE
 from bismut.flows import Brownian, Langevin
 from bismut.formatting import table, with_error
 from bismut.mechanics import Scheme, State
@@ -37,7 +38,6 @@ from bismut.response.protocol import between, moved
 from bismut.response.stands_in import in_mass, in_potential, in_temperature
 from bismut.response.work_statistics import Difference, bennett, checked_work, crossing, jarzynski, needed
 
-_SURE = 4.5
 _NODES = 9  # of which every second one is a rule of its own
 _ELSEWHERE = {"the mass": in_mass, "the temperature": in_temperature}  # what a protocol of the potential leaves as it is, and F does not
 _ENDS = Rule("two different numbers (a, b)", lambda value: len(np.shape(value)) == 1 and len(value) == 2 and all(map(is_number, value)))
@@ -257,5 +257,5 @@ def _report(
     warnings += [f"{name} {one.doubt}" for name, one in ways.items() if one.doubt]
     sound = [one for name, one in ways.items() if not one.doubt and name not in few and math.isfinite(one.value)]
     pairs = [(x, y) for i, x in enumerate(sound) for y in sound[:i]]
-    agree = all(abs(x.value - y.value) <= _SURE * math.hypot(x.stderr, y.stderr) for x, y in pairs) if pairs else None
+    agree = all(abs(x.value - y.value) <= SURE * math.hypot(x.stderr, y.stderr) for x, y in pairs) if pairs else None
     return FreeEnergy(ways, kT, dissipated, agree, tuple(warnings), subject, there, back)

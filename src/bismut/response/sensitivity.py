@@ -20,6 +20,7 @@ from bismut.ensembles.checks import RUN
 from bismut.ensembles.observable import measure
 from bismut.ensembles.starts import start_at
 from bismut.errors import BismutError, DomainError
+from bismut.findings.statistics import SURE
 from bismut.formatting import first_of, table, with_error
 from bismut.mechanics import Scheme
 from bismut.noise import Wiener
@@ -28,7 +29,6 @@ from bismut.response.estimators import NAMES, Estimates, Question, control_for, 
 from bismut.response.parameters import parameters_of
 
 _PILOT, _SHARE = 64, 10  # trajectories of a pilot at least; or a tenth of the run
-_SURE = 4.5  # standard errors by which two estimators may differ
 _APART = 2**40  # trajectory numbers between the run and the pilots
 _NAMES = Rule("names of parameters such as ['k', 'temperature']", lambda value: isinstance(value, str | Sequence))
 
@@ -186,7 +186,7 @@ def sensitivity(
     if final.failed:
         doubts.append(f"{final.failed} of {trajectories} trajectories failed and are left out")
     if not agree:
-        doubts.append(f"two estimators differ by more than {_SURE:g} standard errors: a longer burn_in, or a smaller step, may tell which is right")
+        doubts.append(f"two estimators differ by more than {SURE:g} standard errors: a longer burn_in, or a smaller step, may tell which is right")
     if question.cut and best in ("pathwise", "adjoint"):
         doubts.append("O has an angle (atan2), which jumps where it goes round: its derivative does not see that. Give smooth=True if O does not")
     shaped = lambda array: chosen.split(np.moveaxis(array, 0, 1).reshape((*shape, chosen.count)), scheme)
@@ -238,4 +238,4 @@ def _merit(estimators: dict[str, Estimator], name: str) -> float:
 def _agree(estimators: dict[str, Estimator]) -> bool:
     ways = list(estimators.values())
     pairs = [(a, b) for i, a in enumerate(ways) for b in ways[:i]]
-    return all(bool(np.all(np.abs(a.value - b.value) <= _SURE * np.hypot(a.stderr, b.stderr) + 1e-9 * np.abs(a.value))) for a, b in pairs)
+    return all(bool(np.all(np.abs(a.value - b.value) <= SURE * np.hypot(a.stderr, b.stderr) + 1e-9 * np.abs(a.value))) for a, b in pairs)

@@ -27,7 +27,7 @@ from bismut.engines.engine import Course, Schedule, Task, Watch
 from bismut.ensembles.observable import value_of
 from bismut.ensembles.starts import start_at
 from bismut.ensembles.task import build_task, increments_of, native_or_xla
-from bismut.findings.cost import operations_of
+from bismut.findings.cost import BY_XLA, operations_of
 from bismut.flows import Brownian, Langevin, kernel
 from bismut.mechanics import Maxwell, Scheme, State, small_linalg
 from bismut.noise import Path, counter
@@ -38,7 +38,6 @@ from bismut.spaces import Euclidean
 
 _BLOCK = 512  # trajectories of one call
 _TRIED = 4  # states at which a step is tried
-_XLA = 5  # times as long as machine code
 
 
 class NoiseShift(NamedTuple):
@@ -239,7 +238,7 @@ def step_cost(scheme: Scheme, parameters: Parameters, control: NoiseShift, state
     number, dW = jax.ShapeDtypeStruct((), dtype), jax.ShapeDtypeStruct((scheme.channels,), dtype)
     weight = jax.ShapeDtypeStruct((P,), dtype)
     stepped = lambda *arguments: tangent_step(scheme, parameters, theta, control, *arguments)
-    return operations_of(trace(stepped, carry, tangents, weight, number, dW, number).program) * (_XLA if engine == "xla" else 1)
+    return operations_of(trace(stepped, carry, tangents, weight, number, dW, number).program) * (BY_XLA if engine == "xla" else 1)
 
 
 def _begun(scheme: Scheme, start: Any, parameters: Parameters, theta, path: Path, numbers: np.ndarray, places: np.ndarray, t0: float) -> tuple:
@@ -248,13 +247,13 @@ def _begun(scheme: Scheme, start: Any, parameters: Parameters, theta, path: Path
     states = jax.tree.map(np.asarray, starts.many(path, numbers.astype(np.uint64), places))
     P = parameters.count
     tangents = jax.tree.map(lambda leaf: np.zeros((len(numbers), P, *leaf.shape[1:]), leaf.dtype), states)
-    if felt_at_start(start):
+    if mass_dependent_momenta(start):
         slopes = _start_tangents(scheme, start, parameters, theta, path, counter(numbers), t0)
         tangents = State(tangents.q, jax.tree.map(lambda leaf: np.moveaxis(np.asarray(leaf), 0, 1), slopes), tangents.ledger)
     return states, tangents, np.zeros((len(numbers), P), scheme.system.dtype)
 
 
-def felt_at_start(start: Any) -> bool:
+def mass_dependent_momenta(start: Any) -> bool:
     """Whether the momenta of a start follow from a velocity or a temperature, so that masses are felt in them."""
     return isinstance(start, Maxwell) or getattr(start, "velocity", None) is not None
 

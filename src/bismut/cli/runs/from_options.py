@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bismut.arguments import MOTIONS
 from bismut.cli.runs.model import from_file
 from bismut.cli.runs.observers import from_typed
 from bismut.cli.runs.prepare import DEFAULTS, Prepared, prepare
-from bismut.cli.runs.schema import MOTIONS, OPTIONS
+from bismut.cli.runs.schema import OPTIONS
 from bismut.cli.runs.tables import Key, shown
 from bismut.cli.runs.toml import Lines, parsed, read
 from bismut.errors import BismutError

@@ -23,11 +23,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bismut.arguments import ARITHMETICS, TABLE, Rule, is_number, sequence
+from bismut.arguments import ARITHMETICS, MOTIONS, POSITIVE, TABLE, Rule, is_number, sequence
 from bismut.cli.runs.tables import FLAG, NUMBER, WHOLE, WORD, Key, Mistake, NamedValues, OneOf, Registered, Table, at_least
 from bismut.registry import OBSERVERS, PATHS, SCHEMES, SPLITTINGS
 
-MOTIONS = ("velocity", "momentum", "temperature")  # of which a start has one
 MEAN = "mean"  # the kind of an observer that is a function of a state alone
 _DEEPEST = 16  # lists within lists; a point of many bodies has four
 
@@ -37,7 +36,6 @@ def _is_array(value: Any, depth: int = 0) -> bool:
     return depth <= _DEEPEST and isinstance(value, list) and bool(value) and all(is_number(part) or _is_array(part, depth + 1) for part in value)
 
 
-_POSITIVE = Rule("a positive number", lambda value: is_number(value) and value > 0)
 _ARRAY = Rule("a number or lists of numbers", lambda value: is_number(value) or _is_array(value))
 _FRICTION = Rule("a number, a list of numbers or a matrix", _ARRAY.holds)
 
@@ -99,14 +97,14 @@ RUN = Table(
         ),
         "path": PATH,
         "start": Key(
-            Table({"q": _ARRAY, "velocity": _ARRAY, "momentum": _ARRAY, "temperature": _POSITIVE, "project": FLAG, "file": WORD, "frame": WHOLE}),
+            Table({"q": _ARRAY, "velocity": _ARRAY, "momentum": _ARRAY, "temperature": POSITIVE, "project": FLAG, "file": WORD, "frame": WHOLE}),
             "assignments",
             "KEY=VALUE",
             "where it starts: q=0.5 or q=[[...]], and one of velocity=, momentum=, temperature= (random momenta); project=true moves it onto "
             "the constraints; file=last.gsd and frame=-1 begin at a frame (GSD, extxyz); what is not given is the system's own; may be repeated",
             example="q=0.5",
         ),
-        "step": Key(_POSITIVE, "number", "H", "time step [the system's own choice]"),
+        "step": Key(POSITIVE, "number", "H", "time step [the system's own choice]"),
         "steps": Key(at_least(1), "whole", "N", "how many steps [1000]"),
         "trajectories": Key(at_least(1), "whole", "N", "how many trajectories, or the most with --until [100]"),
         "seed": Key(at_least(0), "whole", "N", "of the noise [0]"),
@@ -127,7 +125,7 @@ RUN = Table(
             "what is observed, see above; separated by commas or repeated [energy, temperature, all momentum maps]",
         ),
         "until": Key(
-            NamedValues(Rule("a positive standard error", _POSITIVE.holds)),
+            NamedValues(Rule("a positive standard error", POSITIVE.holds)),
             "assignments",
             "NAME=ERROR",
             "stop adding trajectories once the standard error of an observer is that small; may be repeated",

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bismut.cli.runs.schema import MOTIONS
+from bismut.arguments import MOTIONS
 from bismut.cli.runs.tables import Mistake
 from bismut.cli.runs.toml import Path_
 from bismut.ensembles.checks import check_start
