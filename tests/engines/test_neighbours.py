@@ -17,8 +17,8 @@ import pytest
 
 import bismut as bm
 from bismut.engines.engine import Course, Schedule, Task
-from bismut.engines.native import crew, list_memory
 from bismut.engines.native import engine as native_engine
+from bismut.engines.native import list_memory, thread_team
 from bismut.engines.native.engine import Native
 from bismut.errors import BismutError
 from bismut.programs.codegen import neighbours
@@ -230,7 +230,7 @@ def test_a_box_of_dipoles_goes_the_way_of_all_pairs():
 def test_threads_share_the_bodies_of_one_trajectory(monkeypatch):
     """Helpers come, in a run that is long enough for that; nobody helps where one thread is asked for."""
     case, came = moving("box"), []
-    original = crew.help_of
+    original = thread_team.help_of
 
     @contextmanager
     def watched(*arguments):

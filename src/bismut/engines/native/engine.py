@@ -17,10 +17,10 @@ from llvmlite import ir
 from bismut.engines.engine import Batch, Course, Lowered, Refusal, Schedule, Task
 from bismut.engines.native import factorisations  # noqa: F401  registers its operations
 from bismut.engines.native.batches import ColumnBatch, RowBatch, copy, room
-from bismut.engines.native.crew import help_of
 from bismut.engines.native.list_memory import ListMemory, was_checked
 from bismut.engines.native.loops import crowded, short_enough, write_advance, write_begin, write_watch
 from bismut.engines.native.target import Machine, check, chosen_arithmetic, processor
+from bismut.engines.native.thread_team import help_of
 from bismut.engines.native.tracing import Programs, trace
 from bismut.engines.split import alone
 from bismut.errors import BismutError
@@ -163,7 +163,7 @@ def write(task: Task, width: int, arithmetic: str, longest: int | None = None, p
         return Refusal(f"its machine code could not be written ({type(problem).__name__}: {problem})")
     tables = {name: values for frame in frames for name, values in frame.tables.items()}
     facts = lambda frame: [near.facts for near in frame.lists.values()]
-    needs = {f.function.name: Needs(f.size, f.entries, facts(f), None if f.crew is None else f.scratch) for f in frames}
+    needs = {f.function.name: Needs(f.size, f.entries, facts(f), None if f.team is None else f.scratch) for f in frames}
     return Written(text, needs, programs, width, across, length + operation_count(programs.draw.program) // task.per, tables)
 
 
@@ -221,8 +221,8 @@ class NativeProgram:
         whole numbers."""
         function, needs = self._functions[name]
         workspace = room((needs.workspace,), np.uint8)
-        with nullcontext() if needs.scratch is None else help_of(threads - 1, self._serve, needs.scratch) as crew:
-            helpers = [] if crew is None else [_entry(crew)]
+        with nullcontext() if needs.scratch is None else help_of(threads - 1, self._serve, needs.scratch) as team:
+            helpers = [] if team is None else [_entry(team)]
             table = array("q", [_entry(workspace), *helpers, *sizes, *shared.addresses, *map(_entry, own)])
             assert len(table) == needs.entries, f"the table of {name} has {needs.entries} entries, {len(table)} came"
             function(table.buffer_info()[0])

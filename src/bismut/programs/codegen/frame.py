@@ -21,7 +21,7 @@ from llvmlite import ir
 from bismut.programs.codegen.code import Code, Value, element
 from bismut.programs.codegen.indices import LONG, Index, Scattered, Span
 from bismut.programs.codegen.lane import OWN, SAME, SHARED, Lane, constant, level_of
-from bismut.programs.codegen.parallel import MOST, POINTER, OutlinedBody, crew_size, share, written_apart
+from bismut.programs.codegen.parallel import MOST, POINTER, OutlinedBody, share, team_size, written_apart
 from bismut.programs.operation import lookup
 
 IN_REGISTERS = 1024  # entries of arrays that are written out, where everything is
@@ -93,7 +93,7 @@ class Frame:
         self.memo: dict = {}
         self.entries = 0
         self.workspace = Memory(self.pointer())
-        self.crew = self.pointer() if across and threads else None
+        self.team = self.pointer() if across and threads else None
         self.body: OutlinedBody | None = None  # that is being written
         self.scratch = 0  # bytes that a thread needs for a body
         # Where the scratch memory of the calling thread begins in the workspace, which is known at the end.
@@ -143,9 +143,9 @@ class Frame:
 
     def helpers(self, builder: ir.IRBuilder) -> Value:
         """How many threads work together, about."""
-        if self.crew is None:
+        if self.team is None:
             return LONG(1)
-        return crew_size(builder, self.crew)
+        return team_size(builder, self.team)
 
     @contextmanager
     def shared_out(self, code: Code, parts: Value) -> Iterator[Value]:
@@ -157,7 +157,7 @@ class Frame:
         self.scratch = max(self.scratch, self._scratch.size)
         closure = body.close(code.builder, self._entry)
         own = code.builder.gep(self.workspace.base, [code.builder.load(self._behind)])
-        share(code.builder, self.crew, body, closure, parts, own)
+        share(code.builder, self.team, body, closure, parts, own)
 
     def close(self) -> None:
         self._entry.branch(self.early.builder.function.basic_blocks[1])
@@ -242,7 +242,7 @@ class Scope:
     @contextmanager
     def parts(self, count: Value) -> Iterator[tuple[Scope, Value]]:
         """For each part, in whatever order and by whatever thread: the scope of the body, and its number. Nothing is carried from part to part."""
-        if self.frame.crew is None:  # no thread ever helps
+        if self.frame.team is None:  # no thread ever helps
             with self.loop(count) as (inner, k):
                 yield inner, k
             return

@@ -8,7 +8,7 @@ is carried from part to part, so neither the number of threads nor their order d
 
 Helping threads wait in `serve`, spinning, for a ticket: generation (24 bits), number of parts (20), next part (20), in one atomic number. To take a
 part is one addition; since generation and part are one number, a late thread never takes a part of another loop. The caller waits for parts, not for
-threads: one that never comes costs nothing. A crew is an array of 64-bit numbers:
+threads: one that never comes costs nothing. A team is an array of 64-bit numbers:
 
     0  ticket        8  parts done
     16 ...  function, closure, scratch of helpers, its size for each, how many came, whether to leave, how to yield, how many threads there are
@@ -27,7 +27,7 @@ from bismut.programs.codegen.indices import LONG
 
 BYTE = ir.IntType(8)
 POINTER = BYTE.as_pointer()
-CREW = 32  # numbers of a crew
+TEAM = 32  # numbers of a team
 SCRATCH, SIZE, LEAVE, YIELD, THREADS = 18, 19, 21, 22, 23  # of them, those that the caller sets
 MOST = 2**19  # parts
 
@@ -39,11 +39,11 @@ _THREADS = ir.Function(_ELSEWHERE, ir.FunctionType(LONG, [POINTER]), "threads")
 _SHARE = ir.Function(_ELSEWHERE, ir.FunctionType(ir.VoidType(), [POINTER, _BODY.as_pointer(), POINTER, LONG, POINTER]), "share")
 
 SERVICE = """
-define internal i64 @"threads"(ptr %crew) nounwind {
-  %nobody = icmp eq ptr %crew, null
+define internal i64 @"threads"(ptr %team) nounwind {
+  %nobody = icmp eq ptr %team, null
   br i1 %nobody, label %end, label %some
 some:
-  %place = getelementptr i64, ptr %crew, i64 23
+  %place = getelementptr i64, ptr %team, i64 23
   %count = load i64, ptr %place
   br label %end
 end:
@@ -51,8 +51,8 @@ end:
   ret i64 %n
 }
 
-define internal void @"share"(ptr %crew, ptr %body, ptr %closure, i64 %n, ptr %scratch) nounwind {
-  %nobody = icmp eq ptr %crew, null
+define internal void @"share"(ptr %team, ptr %body, ptr %closure, i64 %n, ptr %scratch) nounwind {
+  %nobody = icmp eq ptr %team, null
   %one = icmp sle i64 %n, 1
   %alone = or i1 %nobody, %one
   br i1 %alone, label %head, label %open
@@ -65,22 +65,22 @@ turn:
   %after = add i64 %k, 1
   br label %head
 open:
-  %done = getelementptr i64, ptr %crew, i64 8
-  %function = getelementptr i64, ptr %crew, i64 16
-  %given = getelementptr i64, ptr %crew, i64 17
+  %done = getelementptr i64, ptr %team, i64 8
+  %function = getelementptr i64, ptr %team, i64 16
+  %given = getelementptr i64, ptr %team, i64 17
   store ptr %body, ptr %function
   store ptr %closure, ptr %given
   store atomic i64 0, ptr %done monotonic, align 8
-  %before = load atomic i64, ptr %crew monotonic, align 8
+  %before = load atomic i64, ptr %team monotonic, align 8
   %old = lshr i64 %before, 40
   %generation = add i64 %old, 1
   %high = shl i64 %generation, 40
   %middle = shl i64 %n, 20
   %new = or i64 %high, %middle
-  store atomic i64 %new, ptr %crew release, align 8
+  store atomic i64 %new, ptr %team release, align 8
   br label %take
 take:
-  %ticket = atomicrmw add ptr %crew, i64 1 acq_rel
+  %ticket = atomicrmw add ptr %team, i64 1 acq_rel
   %part = and i64 %ticket, 1048575
   %mine = icmp ult i64 %part, %n
   br i1 %mine, label %work, label %wait
@@ -99,14 +99,14 @@ still:
   %long = icmp eq i64 %few, 0
   br i1 %long, label %lend, label %wait
 lend:
-  call void @yield(ptr %crew)
+  call void @yield(ptr %team)
   br label %wait
 end:
   ret void
 }
 
-define internal void @yield(ptr %crew) noinline nounwind {
-  %place = getelementptr i64, ptr %crew, i64 22
+define internal void @yield(ptr %team) noinline nounwind {
+  %place = getelementptr i64, ptr %team, i64 22
   %how = load ptr, ptr %place
   %none = icmp eq ptr %how, null
   br i1 %none, label %end, label %lend
@@ -119,14 +119,14 @@ end:
 
 define void @"serve"(ptr %table) nounwind {
   %first = load i64, ptr %table
-  %crew = inttoptr i64 %first to ptr
-  %done = getelementptr i64, ptr %crew, i64 8
-  %function = getelementptr i64, ptr %crew, i64 16
-  %given = getelementptr i64, ptr %crew, i64 17
-  %memory = getelementptr i64, ptr %crew, i64 18
-  %room = getelementptr i64, ptr %crew, i64 19
-  %came = getelementptr i64, ptr %crew, i64 20
-  %leave = getelementptr i64, ptr %crew, i64 21
+  %team = inttoptr i64 %first to ptr
+  %done = getelementptr i64, ptr %team, i64 8
+  %function = getelementptr i64, ptr %team, i64 16
+  %given = getelementptr i64, ptr %team, i64 17
+  %memory = getelementptr i64, ptr %team, i64 18
+  %room = getelementptr i64, ptr %team, i64 19
+  %came = getelementptr i64, ptr %team, i64 20
+  %leave = getelementptr i64, ptr %team, i64 21
   %me = atomicrmw add ptr %came, i64 1 acq_rel
   %base = load ptr, ptr %memory
   %size = load i64, ptr %room
@@ -136,14 +136,14 @@ define void @"serve"(ptr %table) nounwind {
 look:
   %spins = phi i64 [0, %0], [0, %work], [0, %take], [%spun, %idle], [%spun, %lend]
   %spun = add i64 %spins, 1
-  %seen = load atomic i64, ptr %crew acquire, align 8
+  %seen = load atomic i64, ptr %team acquire, align 8
   %next = and i64 %seen, 1048575
   %up = lshr i64 %seen, 20
   %parts = and i64 %up, 1048575
   %open = icmp ult i64 %next, %parts
   br i1 %open, label %take, label %rest
 take:
-  %ticket = atomicrmw add ptr %crew, i64 1 acq_rel
+  %ticket = atomicrmw add ptr %team, i64 1 acq_rel
   %part = and i64 %ticket, 1048575
   %high = lshr i64 %ticket, 20
   %n = and i64 %high, 1048575
@@ -164,7 +164,7 @@ idle:
   %long = icmp eq i64 %few, 0
   br i1 %long, label %lend, label %look
 lend:
-  call void @yield(ptr %crew)
+  call void @yield(ptr %team)
   br label %look
 end:
   ret void
@@ -251,11 +251,11 @@ def written_apart(code: Any, outer: ir.Function) -> Iterator[OutlinedBody]:
     code.builder.position_at_end(before)
 
 
-def crew_size(builder: ir.IRBuilder, crew: Value) -> Value:
+def team_size(builder: ir.IRBuilder, team: Value) -> Value:
     """How many threads there are, the calling one included."""
-    return builder.call(_THREADS, [crew])
+    return builder.call(_THREADS, [team])
 
 
-def share(builder: ir.IRBuilder, crew: Value, body: OutlinedBody, closure: Value, parts: Value, scratch: Value) -> None:
-    """All parts, by the calling thread and those of the crew, if there is one."""
-    builder.call(_SHARE, [crew, body.function, closure, parts, scratch])
+def share(builder: ir.IRBuilder, team: Value, body: OutlinedBody, closure: Value, parts: Value, scratch: Value) -> None:
+    """All parts, by the calling thread and those of the team, if there is one."""
+    builder.call(_SHARE, [team, body.function, closure, parts, scratch])

@@ -16,7 +16,7 @@ import numpy as np
 
 from bismut.engines.native.batches import room
 from bismut.operating_system import cores, yielding
-from bismut.programs.codegen.parallel import CREW, LEAVE, SCRATCH, SIZE, THREADS, YIELD
+from bismut.programs.codegen.parallel import LEAVE, SCRATCH, SIZE, TEAM, THREADS, YIELD
 
 
 @cache
@@ -31,13 +31,13 @@ def help_of(helpers: int, serve: Any, scratch: int) -> Iterator[np.ndarray | int
     if helpers < 1:
         yield 0
         return
-    crew, memory = room((CREW,), np.int64), np.zeros(helpers * scratch + 1, np.uint8)
-    crew[:] = 0
-    crew[SCRATCH], crew[SIZE], crew[YIELD], crew[THREADS] = memory.ctypes.data, scratch, yielding(), helpers + 1
-    table = array("q", [crew.ctypes.data])
+    team, memory = room((TEAM,), np.int64), np.zeros(helpers * scratch + 1, np.uint8)
+    team[:] = 0
+    team[SCRATCH], team[SIZE], team[YIELD], team[THREADS] = memory.ctypes.data, scratch, yielding(), helpers + 1
+    table = array("q", [team.ctypes.data])
     running = [_pool().submit(serve, table.buffer_info()[0]) for _ in range(helpers)]
     try:
-        yield crew
+        yield team
     finally:
-        crew[LEAVE] = 1
+        team[LEAVE] = 1
         wait([future for future in running if not future.cancel()])
