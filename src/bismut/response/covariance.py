@@ -26,8 +26,7 @@ from bismut.ensembles.observers.watcher import Watcher
 from bismut.flows import Brownian, Langevin
 from bismut.mechanics import Scheme
 from bismut.noise import Path
-from bismut.response.parameters import Parameters
-from bismut.response.stands_in import in_constraint, in_mass
+from bismut.response.parameters import Parameters, in_constraint, in_mass
 
 
 class Products(NamedTuple):

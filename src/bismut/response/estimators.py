@@ -26,8 +26,7 @@ from bismut.programs.operation import lookup
 from bismut.programs.program import Refused
 from bismut.response import covariance
 from bismut.response.adjoint import SLOTS, STRETCH, backward, passes_for
-from bismut.response.parameters import Parameters
-from bismut.response.stands_in import in_constraint
+from bismut.response.parameters import Parameters, in_constraint
 from bismut.response.tangents import NoiseShift, control_of, follow, mass_dependent_momenta, noise_moves_with, step_cost
 
 _TANGENTS = 32  # parameters that are followed forward

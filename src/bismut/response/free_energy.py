@@ -33,9 +33,8 @@ from bismut.noise import Wiener
 from bismut.process import check_process
 from bismut.registry import PROVIDERS
 from bismut.response.covariance import why_not
-from bismut.response.parameters import parameters_of
+from bismut.response.parameters import in_mass, in_potential, in_temperature, parameters_of
 from bismut.response.protocol import between, moved
-from bismut.response.stands_in import in_mass, in_potential, in_temperature
 from bismut.response.work_statistics import Difference, bennett, checked_work, crossing, jarzynski, needed
 
 _NODES = 9  # of which every second one is a rule of its own

@@ -22,11 +22,10 @@ from bismut.errors import DomainError
 from bismut.figures.figure import FORMATS
 from bismut.figures.runs.curves import curve_of, functions, levels, overview, series
 from bismut.figures.runs.distributions import compared, counts, grid, resolved, spread, traces
-from bismut.figures.runs.labels import Observed, entitle, mark_survivors
-from bismut.figures.runs.order import order
+from bismut.figures.runs.labels import Observed, entitle, mark_survivors, titled
 from bismut.figures.runs.portraits import directions, portrait, section, sphere
 from bismut.figures.runs.swept import against, family, values_of
-from bismut.figures.style import styled
+from bismut.figures.style import colour, scale, styled
 
 _SHOWN = 6  # values of a sweep of which pictures are drawn unasked, where each has its own
 
@@ -142,7 +141,7 @@ def _of(shown: Observed) -> dict[str, Picture]:
     if "g" in kinds and "cosine" in axes:
         return one(" by distance and angle", resolved, (7.0, 5.0))
     if {"polarisation", "nematic"} <= kinds:
-        return one(": orientational order", order, (9.0, 4.2))
+        return one(": orientational order", _orientational_order, (9.0, 4.2))
     if "value" in kinds and data["value"].dims[:2] == ("trajectory", "time"):
         return one(" of each trajectory over time", traces, (9.0, 5.0))
     return one(": quantiles", levels) if "quantile" in kinds else {}  # an average or extremes: numbers, which `info` prints
@@ -177,3 +176,23 @@ def _of_states(shown: Observed) -> dict[str, Picture]:
     if name == "final":
         drawable[f"{name}-momenta"] = Picture("histogram of the last momenta", _marked(spread, shown, momenta=list(p.values())))
     return drawable
+
+
+def _orientational_order(figure: Any, shown: Observed) -> None:
+    """p, P₁ and P₂ with two standard errors on the left, the components of the nematic tensor Q on the right."""
+    data = shown.data
+    left, right = figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2)
+    p, Q = data["polarisation"].values, data["nematic"].values
+    names = [*(f"p{axis}" for axis in "xyz"[: len(p)]), "P₁", "P₂"]
+    values = np.array([*p, float(data["P1"]), float(data["P2"])])
+    errors = np.array([*data["polarisation_stderr"].values, float(data["P1_stderr"]), float(data["P2_stderr"])])
+    left.errorbar(range(len(names)), values, yerr=2 * errors, fmt="o", color=colour("blue"), capsize=4)
+    left.axhline(0.0, color=colour("soft"), linestyle="--", linewidth=1.0)
+    left.set(xticks=range(len(names)), xticklabels=names, ylabel="mean, with two standard errors")
+    most = max(float(np.nanmax(np.abs(Q))), np.finfo(float).tiny)
+    mesh = right.imshow(Q, cmap=scale(), vmin=-most, vmax=most)
+    axes = list("xyz"[: len(Q)])
+    right.set(xticks=range(len(Q)), yticks=range(len(Q)), xticklabels=axes, yticklabels=axes, title="nematic tensor Q")
+    right.grid(visible=False)
+    figure.colorbar(mesh, ax=right, shrink=0.8)
+    titled(figure, f"{shown.title}: orientational order", shown.caption)
