@@ -113,7 +113,7 @@ class Isobaric(BathFlow):
         return f"Isobaric({self.scheme.title})"
 
     @property
-    def temperature(self) -> Temperature:
+    def temperature(self) -> Temperature:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.scheme.temperature
 
     @property
