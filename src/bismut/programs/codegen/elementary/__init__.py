@@ -14,13 +14,11 @@ from llvmlite import ir
 
 from bismut.programs.codegen.code import Code, Value
 from bismut.programs.codegen.elementary import float32
-from bismut.programs.codegen.elementary.error_function import erf, erfc
+from bismut.programs.codegen.elementary.error_function import erf, erf_inv, erfc
 from bismut.programs.codegen.elementary.exponential import exp, exp2, expm1, logistic
 from bismut.programs.codegen.elementary.formula import RealVector
-from bismut.programs.codegen.elementary.hyperbolic import cosh, sinh, tanh
+from bismut.programs.codegen.elementary.hyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
 from bismut.programs.codegen.elementary.inverse import acos, asin, atan, atan2
-from bismut.programs.codegen.elementary.inverse_error_function import erf_inv
-from bismut.programs.codegen.elementary.inverse_hyperbolic import acosh, asinh, atanh
 from bismut.programs.codegen.elementary.logarithm import log, log1p
 from bismut.programs.codegen.elementary.outline import outlined
 from bismut.programs.codegen.elementary.power import cbrt, pow
