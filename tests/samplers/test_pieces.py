@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
-from bismut.samplers.pieces import pieces
+from bismut.samplers.diagnostics import pieces
 
 
 def circles(chains, draws, radius, seed=0):

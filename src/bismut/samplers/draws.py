@@ -22,9 +22,9 @@ from bismut.errors import BismutError, DomainError, nearest
 from bismut.formatting import table
 from bismut.samplers import diagnostics
 from bismut.samplers.adaptation import Log
+from bismut.samplers.diagnostics import EACH, pieces
 from bismut.samplers.exchange import Ladder
 from bismut.samplers.frozen import DrawRecord, Frozen, joined
-from bismut.samplers.pieces import EACH, pieces
 from bismut.samplers.scheme import Trajectories, Tuning
 from bismut.samplers.target import Target
 
