@@ -20,7 +20,7 @@ from bismut.programs import Equation, Program, trace
 RATE = 5e10  # operations a second, of two quiet cores; 25, 77 and 38 a nanosecond measured on one, of a pendulum, a top and eight dipoles
 _BY_XLA = 5  # times as long where XLA computes
 _TURNS = 4  # of a loop that runs until convergence
-_NEAR = 64  # bodies within reach of one another, where a cell list is used
+_NEAR = 64.0  # bodies within reach of one another, where a cell list is used
 
 
 def step_operations(scheme: Scheme, state: State) -> float:
