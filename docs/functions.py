@@ -62,16 +62,17 @@ def page() -> str:
     return f"""# Which functions have machine code
 
 Whatever JAX can trace and differentiate may stand in a potential, a noise or an observable. The native engine has machine code for what is marked so
-here, and for derivatives of it; everything else runs through XLA, which is slower, and `bm.simulate(..., dry_run=True)` says why. This page is
-written by `python docs/functions.py`, which asks the engine.
+here, for derivatives of it, and for other functions that consist of such; `bm.simulate(..., dry_run=True)` says of any whether it has, and why not.
+Without it a step runs through XLA, which is slower, and an observable alone is computed by XLA from recorded states. The functions are named in
+`docs/functions.py`, which asks the engine.
 
 | function | runs as |
 |---|---|
 {chr(10).join(rows)}
 
-Matrices have machine code up to 24 rows (`eigh`: 32), windows and kernels up to 512 entries. Signs of eigenvectors and singular vectors are free, and
-may differ from LAPACK's. Special functions are right to a few 10⁻¹⁵ of max(1, |value|), incomplete ones to 10⁻¹³ where a log x is large.
-Sorting is stable, NaN comes last, and −0 equals 0, as with XLA.
+Cholesky and LU factors and triangular solves have machine code up to 128 rows, other functions of matrices up to 24 (`eigh`: 32), windows and
+kernels up to 512 entries. Signs of eigenvectors and singular vectors are free, and may differ from LAPACK's. Special functions are right to a few
+10⁻¹⁵ of max(1, |value|), incomplete ones to 10⁻¹³ where a log x is large. Sorting is stable, NaN comes last, and −0 equals 0, as with XLA.
 """
 
 

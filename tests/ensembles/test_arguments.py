@@ -234,8 +234,6 @@ CALLS = [
     ("no result or run at", lambda: bm.load(__file__)),
     ("result", lambda: bm.save(5, "five")),
     ("path", lambda: bm.save(START, 5)),
-    ("path", lambda: bm.save(small_result(), LONG)),
-    ("path", lambda: bm.save(small_result(), "a\x00b")),
     ("place", lambda: bm.export(small_result(), LONG + ".csv")),
     ("place", lambda: bm.export(small_result(), "a\x00b.csv")),
     ("place", lambda: bm.export(small_result(), 5)),

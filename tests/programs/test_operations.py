@@ -296,4 +296,4 @@ def test_every_operation_is_compared():
         for kinds, f in table.values():
             met |= _names(f, *[np.ones(2, {"f": float, "i": np.int32, "b": bool}[kinds[0]])] * count)
     computed = {name for name, known in registered().items() if known.evaluate or known.emit or known.decompose}
-    assert computed - met - OTHER_RELEASES == set()
+    assert computed - met - OTHER_RELEASES == set(), "name each in a table of this file, or in PROGRAMS of tests/programs/cases.py"

@@ -44,6 +44,11 @@ def largest(trial: Trial, f: Callable[[State], jax.Array]) -> float:
     return float(np.abs(np.asarray(evaluate(jax.vmap(f), trial.trajectory.states))).max())
 
 
+def symmetry_spread(trial: Trial, name: str) -> float:
+    """How far a momentum map strays on the noisy trajectory of a trial."""
+    return spread(trial, lambda state: trial.system.momentum_map(name, state))
+
+
 def ensemble_mean(scheme: Scheme, start, f: Callable[[State], jax.Array], *, step: float, steps: int, trajectories: int, records: int = 1) -> float:
     """The mean of f over trajectories and over the last `records` of ten records of a run."""
     result = simulate(

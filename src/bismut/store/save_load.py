@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _IN_MEMORY = 2**28  # bytes of results that are read at once: what is read later may belong to a run that was extended meanwhile
 
 
-@checked(path=folder)
+@checked()
 def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a result to a folder, and return its path.
 
