@@ -10,9 +10,11 @@ With a constant M this is the limit of BAOAB for infinite friction: masses Γ, m
     q ← q ⊕ √(h/2) M (p + √(2h) (−dU + F)(q)),      p ← √(kT Γ) ξ,      q ← q ⊕ √(h/2) M p
 
 On ℝⁿ the noise of a step is the mean of two successive normals (Leimkuhler & Matthews), and averages are right to order 2 in h for one evaluation
-of the force. Velocities are constant along each move, so moves keep Haar measure times any function of p, and none is solved for. On a group whose
-moves are geodesics (Γ is invariant under the adjoint action: on SO(3) equal mobilities of the three axes) curvature is felt at order h, as if U were
-too weak by the part h kT M/12 on SO(3): the sum of third derivatives along a random geodesic is d ΔU + ⅔ Ric dU. The force is corrected for it,
+of the force. The mean of two normals has half their variance, so from a given point on, displacements are those of the time t − h/2: averages in
+equilibrium and slopes of displacements know nothing of it. Velocities are constant along each move, so moves keep Haar measure times any function of
+p, and none is solved for. On a group whose moves are geodesics (Γ is invariant under the adjoint action: on SO(3) equal mobilities of the three axes)
+curvature is felt at order h, as if U were too weak by the part h kT M/12 on SO(3): the sum of third derivatives along a random geodesic is
+d ΔU + ⅔ Ric dU. The force is corrected for it,
 
     F ← F + (h kT/6) Ric M F,        Ric(v, w) = −¼ tr(ad_v ad_w)
 
