@@ -98,8 +98,8 @@ def test_large_parameters_are_cut_into_groups():
 
 
 def test_a_dictionary_is_as_good_as_a_vector():
-    """A normal density with correlations of 0.99 between two numbers and a vector has as many effective draws as in one vector, where a scale for each
-    of the parameters leaves a few of them: its condition number is 400."""
+    """A normal density with correlations of 0.99 between two numbers and a vector has as many effective draws as in one vector; a scale for each of
+    the parameters left a thirtieth of them, because its condition number is 400."""
     P = jnp.asarray(np.linalg.inv(0.01 * np.eye(4) + 0.99))
     settings = {"chains": 64, "draws": 40, "burn_in": 80, "leapfrogs": 2, "seed": 3, "progress": False}
     vector = bm.sample(bm.Euclidean(4), lambda x: -0.5 * x @ P @ x, **settings)

@@ -1,7 +1,8 @@
 """What is chosen while chains burn in, from all of them together, and frozen before the first draw is kept.
 
     step      acceptance is 2Φ(−σ/2) with σ ~ h²:      h ← h √(σ*/σ), by less each time the direction changes, and less if steps are not solved
-    scale     L Lᵀ = covariance of the chains, (1 − s) C + s diag C,  s = d/(d + N), of all numbers of a dictionary;      1/σ² = mean of 1/variance on groups, in the Lie algebra
+    scale     L Lᵀ = covariance of the chains, (1 − s) C + s diag C,  s = d/(d + N), of all numbers of a dictionary
+    spread    1/σ² = mean of 1/variance on groups, in the Lie algebra
     length    n doubled or halved while that raises the worst (1 − ρ)/(1 + ρ)/n, ρ the correlation over one trajectory of a coordinate or its square
     friction  1/(n h): a momentum is forgotten once in a trajectory
 

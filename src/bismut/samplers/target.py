@@ -4,10 +4,11 @@
 
 L is the scale of coordinates that are any numbers, a root of the covariance of the chains: with it a density of correlated parameters is one of unit
 covariance, for one product by L a step. Parameters of a dictionary share one L, because how a model is cut into parameters says nothing of what is
-correlated; they are cut into groups of 200 coordinates, in their order, and what has more by itself has a number for each. On groups and circles frames cannot be scaled; there velocities are, T = Σ ½|v|²/σ² with one spread σ for
-each group, so that of p = v/σ the force is −σ dU, and v = σ p. Masses for each axis of a Lie algebra were tried instead: on SO(3), where variances
-differ by 200, they left 850 effective draws of 47 000, because such a top wobbles where angles are wide. L and σ are numbers, and changing them
-compiles nothing. On a surface both would change its area, so they stay 1: those of the parameters it is made of, and no others.
+correlated; they are cut into groups of 200 coordinates, in their order, and what has more by itself has a number for each. On groups and circles
+frames cannot be scaled; there velocities are, T = Σ ½|v|²/σ² with one spread σ for each group, so that of p = v/σ the force is −σ dU, and v = σ p.
+Masses for each axis of a Lie algebra were tried instead: on SO(3), where variances differ by 200, they left 850 effective draws of 47 000, because
+such a top wobbles where angles are wide. L and σ are numbers, and changing them compiles nothing. On a surface both would change its area, so they
+stay 1: those of the parameters it is made of, and no others.
 """
 
 from __future__ import annotations
