@@ -92,7 +92,8 @@ def is_number(value: Any) -> bool:
         return False
     import numpy as np
 
-    return np.shape(value) == () and np.dtype(value.dtype).kind in "iuf" and bool(np.isfinite(np.asarray(value)))
+    # A key of JAX has no type of NumPy's, nor a value.
+    return np.shape(value) == () and getattr(value.dtype, "kind", "-") in "iuf" and bool(np.isfinite(np.asarray(value)))
 
 
 def float_array(value: Any, name: str) -> Any:

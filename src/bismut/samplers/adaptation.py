@@ -1,7 +1,8 @@
 """What is chosen while chains burn in, from all of them together, and frozen before the first draw is kept.
 
     step      acceptance is 2Φ(−σ/2) with σ ~ h²:      h ← h √(σ*/σ), by less each time the direction changes, and less if steps are not solved
-    scale     L Lᵀ = covariance of the chains, (1 − s) C + s diag C,  s = d/(d + N);      1/σ² = mean of 1/variance on groups, in the Lie algebra
+    scale     L Lᵀ = covariance of the chains, (1 − s) C + s diag C,  s = d/(d + N), of all numbers of a dictionary
+    spread    1/σ² = mean of 1/variance on groups, in the Lie algebra
     length    n doubled or halved while that raises the worst (1 − ρ)/(1 + ρ)/n, ρ the correlation over one trajectory of a coordinate or its square
     friction  1/(n h): a momentum is forgotten once in a trajectory
 
@@ -191,38 +192,40 @@ def _rescaled(target: Target, tuning: Tuning, leg: chains.Leg, states: State) ->
     parts, tupled = parts_of(target.domain), hasattr(target.domain, "parts")
     q = jax.tree.map(np.asarray, states.q)
     rows = leg.rows.q if tupled else (leg.rows.q,)
-    roots, spreads, place, change = [], list(target.spreads), 0, 0.0
-    for part, root, drawn in zip(parts, target.roots, rows, strict=True):
-        leaves = jax.tree.leaves(drawn)
+    roots, spreads, place, change = list(target.roots), list(target.spreads), 0, 0.0
+    merged = lambda drawn: jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), drawn)
+    for i, (part, root, drawn) in enumerate(zip(parts, target.roots, rows, strict=True)):
         sizes = len(jax.tree.leaves(jax.eval_shape(part.space.zero)))
-        flat = leaves[0].reshape(-1, *leaves[0].shape[2:])
         if root is not None:
-            change = max(change, float(np.abs(np.log(np.maximum(flat.std(0), 1e-12))).max()))  # in the coordinates of the L before
-        roots.append(None if root is None else _root(np.asarray(root), flat))
+            deviation = np.maximum(merged(drawn).std(0), 1e-12).reshape(-1)  # in the coordinates of the L before
+            change = max(change, float(np.abs(np.log(deviation)).max()))
+            roots[i] = jnp.asarray(np.asarray(root) * deviation) if root.ndim == 1 else root
         if target.spreads[place] is not None:
-            merged = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), drawn)
-            for k, variance in enumerate(_variances(part, merged), place):
+            for k, variance in enumerate(_variances(part, merged(drawn)), place):
                 spread = float(np.mean(1 / variance) ** -0.5)
                 change = max(change, abs(float(np.log(spread / target.spreads[k]))))
                 spreads[k] = jnp.asarray(spread)
         place += sizes
+    for group in target.groups:
+        drawn = [merged(rows[i]) for i in group]
+        L, end = _root(np.asarray(target.matrix(group)), np.concatenate([one.reshape(len(one), -1) for one in drawn], 1)), 0
+        for i in group:
+            begin, end = end, target.roots[i].shape[1]
+            roots[i] = jnp.asarray(L[begin:end, :end])
     unscaled = jax.vmap(target.unscaled)(jax.tree.map(jnp.asarray, q))
     new = eqx.tree_at(lambda t: (t.roots, t.spreads), target, (tuple(roots), tuple(spreads)), is_leaf=lambda x: x is None)
     return new, chains.begin(new, tuning, new.scaled(unscaled)), change
 
 
-def _root(root: np.ndarray, draws: np.ndarray) -> Any:
-    """L for the draws, which are in the coordinates of the L before."""
-    x = draws.reshape(len(draws), -1)
+def _root(root: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """L for draws in the coordinates of the L before."""
     size = x.shape[1]
-    if root.shape != (size, size) or draws.ndim != 2:
-        return jnp.asarray(root * np.maximum(draws.std(0), 1e-12))
     C = np.atleast_2d(np.cov(x, rowvar=False))
     s = size / (size + len(x))
     C = (1 - s) * C + s * np.diag(np.diag(C))
     values, Q = np.linalg.eigh(C)
     C = (Q * np.maximum(values, 1e-10 * max(values.max(), 1e-300))) @ Q.T
-    return jnp.asarray(np.linalg.cholesky(root @ C @ root.T))
+    return np.linalg.cholesky(root @ C @ root.T)
 
 
 def _variances(part: Domain, draws: Any) -> list[np.ndarray]:

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from bismut.arguments import shown
 from bismut.errors import BismutError, DomainError, ShapeError
 from bismut.spaces import Euclidean, Point, Power, Product, Space, Velocity
 
@@ -134,16 +135,23 @@ class JointDomain(Domain):
         return tuple(part.random(one) for part, one in zip(self.parts, jax.random.split(key, len(self.parts)), strict=True))
 
 
-def domain_of(space: Any) -> Domain:
-    """The domain of what a user gives: a space, a domain, or a dictionary of them."""
+def domain_of(space: Any, role: str = "") -> Domain:
+    """The domain of what a user gives: a space, a domain, or a dictionary of them; `role` begins the sentence of an error."""
     if isinstance(space, Domain):
         return space
     if isinstance(space, Space):
         return PlainDomain(space)
-    if isinstance(space, Mapping) and space and all(isinstance(name, str) for name in space):
-        return JointDomain(tuple(space), tuple(domain_of(part) for part in space.values()))
+    if isinstance(space, Mapping) and space and all(isinstance(part, str) for part in space):
+        return JointDomain(tuple(space), tuple(domain_of(part, f"space[{key!r}] is to be ") for key, part in space.items()))
+    remedy = ""
+    if isinstance(space, type):
+        remedy = f" Call it: {space.__name__}(...)."
+    elif callable(space):
+        remedy = " The space is the first argument, the density the second."
+    elif isinstance(space, Mapping):
+        remedy = " It is empty." if not space else " Its names must be texts."
     raise BismutError(
-        f"Expected a space such as bm.SO3(), a domain such as bm.Sphere(2), or a dictionary of them by name, got {type(space).__name__}."
+        f"{role or 'Expected '}a space such as bm.SO3(), a domain such as bm.Sphere(2), or a dictionary of them by name, got {shown(space)}.{remedy}"
     )
 
 

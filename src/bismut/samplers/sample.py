@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.arguments import Rule, checked, is_integer
+from bismut.arguments import Rule, checked, is_integer, shown
 from bismut.ensembles.progress import Progress
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.process import check_process
@@ -44,6 +44,7 @@ _positive = Rule("a number ≥ 0", lambda value: isinstance(value, int | float) 
     leapfrogs=_whole(1),
     acceptance=_fraction,
     friction=_positive,
+    scaling=Rule("True or False", lambda value: isinstance(value, bool | np.bool_)),
     space=Rule("a space, a domain or a dictionary of them", lambda value: True),
 )
 def sample(
@@ -101,6 +102,8 @@ def sample(
             "There is no no-U-turn kernel: trees make the work of every chain different, and the length that the rule looks for is measured "
             "once, in the burn-in. Use kernel='malt', or NumPyro or BlackJAX where lengths must differ from place to place."
         )
+    if not isinstance(kernel, str):
+        raise DomainError(f"kernel must be one of {', '.join(map(repr, KERNELS))}, got {shown(kernel)}.")
     if kernel not in KERNELS:
         raise DomainError(f"There is no kernel {kernel!r}. {nearest(kernel, KERNELS)}")
     if ladder is not None and executor is not None:
@@ -108,7 +111,10 @@ def sample(
     if kernel == "hmc" and friction:
         raise DomainError('kernel="hmc" has no friction within a trajectory. Use kernel="malt".')
     if ladder is None and callable(log_density) and _wants_level(log_density):
-        raise DomainError("log_density takes two arguments, a point and a level, and a level is one of a ladder: give ladder= as well.")
+        raise DomainError(
+            "log_density takes two arguments, a point and a level, and a level is one of a ladder: give ladder= as well. "
+            "Of several parameters the point is one argument, a dictionary: lambda p: f(p['a'], p['b'])."
+        )
     levels, density = (None, log_density) if ladder is None else _ladder(ladder, log_density)
     target = unit_target(density, domain, extra, level=None if levels is None else float(levels[0]))
     _try(target, log_density)

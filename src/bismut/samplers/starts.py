@@ -44,7 +44,7 @@ def spread_starts(target: Target, chains: int, seed: Any, start: Any = None) -> 
         except (TypeError, ValueError) as problem:
             if domain.constraint is None:
                 raise
-            raise BismutError(f"constraint(q) fails on {domain.space}: {problem}.") from problem
+            raise BismutError(f"constraint(q) fails on {domain.space}: {str(problem).rstrip('.')}.") from problem
         fine = np.isfinite(np.asarray(U))
         new = ~good & fine
         q = drawn if q is None else jax.tree.map(lambda old, now, new=new: np.where(_across(new, now), now, old), q, drawn)

@@ -21,6 +21,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bismut.arguments import shown
 from bismut.errors import BismutError, DomainError, nearest
 from bismut.samplers.domain import Domain, JointDomain
 from bismut.spaces import Space
@@ -76,6 +77,13 @@ class Surface(Domain):
 
 def surface_of(domain: Domain, g: Callable, measure: str) -> tuple[Surface, Callable | None]:
     """The surface, and what its measure adds to U."""
+    if not callable(g):
+        raise BismutError(
+            f"constraint must be a function of a point, g(x) = 0 on the surface, got {shown(g)}."
+            + (" A domain is given in place of the space." if isinstance(g, Domain) else "")
+        )
+    if not isinstance(measure, str):
+        raise DomainError(f"measure must be 'surface' or 'conditional', got {shown(measure)}.")
     if measure not in MEASURES:
         raise DomainError(f"There is no measure {measure!r}. {nearest(measure, MEASURES)}")
     surface = Surface(domain, g, f"{measure} measure of the constraint")
