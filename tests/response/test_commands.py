@@ -26,14 +26,14 @@ def test_the_energy_of_a_pendulum_moves_with_its_stiffness():
 
 
 def test_diffusion_of_a_pendulum(tmp_path):
-    """V = −½ cos q: D = 0.8149716670; three ways as JSON, and a picture; too few steps for the lags are wrong usage."""
+    """V = −½ cos q: D = 0.8149716670; four ways as JSON, and a picture; too few steps for the lags are wrong usage."""
     picture = tmp_path / "pendulum.png"
     words = ("transport", "pendulum", "--set", "noise=0", "--set", "stiffness=0.5", "--temperature", "1", "--friction", "1", "--seed", "1")
     words += ("--step", "0.1", "--trajectories", "200", "--lags", "40", "--every", "4")
     done = run(*words, "--steps", "600", "--burn-in", "50", "--figure", str(picture), "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert set(found["ways"]) == {"einstein", "green_kubo", "response"}
+    assert set(found["ways"]) == {"einstein", "green_kubo", "response", "transient"}
     assert found["agree"]
     value, error = (found["ways"]["green_kubo"][key][0][0] for key in ("value", "stderr"))
     assert abs(value - 0.8149716670) < 4.5 * error

@@ -1,4 +1,4 @@
-"""`bismut transport WHAT`: diffusion, or the time integral of any flux, three ways, which must agree."""
+"""`bismut transport WHAT`: diffusion, or the time integral of any flux, by ways that must agree."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from bismut.cli.measured import BATH, RUN, finish, numbers, of_quantity
 from bismut.errors import BismutError
 
 
-@command("the diffusion tensor three ways: displacement, velocities, answer to a force")
+@command("the diffusion tensor four ways: displacement, velocities, answers to a force and to one of a step")
 @options.run_options(*BATH, *RUN)
 def transport(
     what: options.What,
@@ -35,7 +35,7 @@ def transport(
     as_json: Annotated[bool, typer.Option("--json", help="as JSON, for programs")] = False,
     **typed: Any,
 ) -> None:
-    """Diffusion of displacements, angles and rotations: by Einstein's relation, by Green and Kubo, and by the answer to small forces on one noise.
+    """Diffusion of displacements, angles and rotations: by Einstein's relation, by Green and Kubo, and by answers to small forces on one noise.
     With --flux the integral of the correlation of a quantity: a viscosity, say.
 
     \b

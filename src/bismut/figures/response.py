@@ -17,7 +17,7 @@ from bismut.registry import PROVIDERS
 from bismut.response import FreeEnergy, Transport
 
 _LOOKS = {"einstein": ("Einstein, slope from τ to 2τ", "blue", "-"), "green_kubo": ("Green–Kubo, integral to τ", "vermilion", "--")}
-_RESPONSE = ("linear response", "sage")
+_ANSWERS = {"response": ("linear response", "sage"), "transient": ("response to a force of one step", "ochre")}
 
 
 @PROVIDERS.register
@@ -33,9 +33,10 @@ def transport(measured: Transport, file: str | Path | None = None, dark: bool = 
                 known = np.isfinite(value) & (lag > 0)
                 axes.plot(lag[known], value[known], dash, color=colour(ink), label=label)
                 axes.fill_between(lag[known], (value - 2 * error)[known], (value + 2 * error)[known], color=colour(ink), alpha=0.2, linewidth=0)
-        if "response" in measured.ways:
-            value, error = measured.ways["response"].trace
-            axes.axhspan(value - 2 * error, value + 2 * error, color=colour(_RESPONSE[1]), alpha=0.25, linewidth=0, label=_RESPONSE[0])
+        for name, (label, ink) in _ANSWERS.items():
+            if name in measured.ways:
+                value, error = measured.ways[name].trace
+                axes.axhspan(value - 2 * error, value + 2 * error, color=colour(ink), alpha=0.25, linewidth=0, label=label)
         axes.axvline(measured.window, color=colour("soft"), linestyle=":", label="window")
         axes.set(xlabel="τ", ylabel="D, mean over components", title=measured.subject, xlim=(0, lag[-1]))
         axes.title.set_fontsize(11)

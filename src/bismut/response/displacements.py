@@ -244,7 +244,7 @@ def _fluctuations(summary: Summary, lag: np.ndarray, reach: np.ndarray) -> tuple
 
 
 class Drifting(NamedTuple):
-    """Time and point of the last look, X, and X when the transient was over and before, at the times `_SHARES` of it."""
+    """Time and point of the last look, X, and X when the transient was over and before, at the times `shares` of it."""
 
     t: Any
     q: Any
@@ -260,20 +260,21 @@ class Drift(Moving):
 
     after: float = eqx.field(static=True)  # t1
     bodies: int = eqx.field(static=True, default=1)
+    shares: tuple[float, ...] = eqx.field(static=True, default=_SHARES)
 
     def begin(self, scheme, state, t):
         size = jax.eval_shape(lambda: self.picked(scheme, scheme.space.zero(scheme.system.dtype))).shape
         zero = jnp.zeros(size, scheme.system.dtype)
-        return Drifting(jnp.asarray(t, zero.dtype), state.q, zero, jnp.zeros((len(_SHARES), *size), zero.dtype))
+        return Drifting(jnp.asarray(t, zero.dtype), state.q, zero, jnp.zeros((len(self.shares), *size), zero.dtype))
 
     def look(self, memory, scheme, state, t):
         position = memory.position + self.gained(scheme, memory.q, memory.position, state, memory.position, t - memory.t)
-        early = jnp.stack([jnp.where(t <= share * self.after, position, kept) for share, kept in zip(_SHARES, memory.early, strict=True)])
+        early = jnp.stack([jnp.where(t <= share * self.after, position, kept) for share, kept in zip(self.shares, memory.early, strict=True)])
         return Drifting(jnp.asarray(t, memory.t.dtype), state.q, position, early), ()
 
     def close(self, tally, memory, ended):
         looks = ended.t0 + ended.h * ended.every * np.arange(ended.looks)
-        begun = np.array([looks[looks <= share * self.after][-1] for share in _SHARES])
+        begun = np.array([looks[looks <= share * self.after][-1] for share in self.shares])
         gained = np.asarray(memory.position, float)[:, None] - np.asarray(memory.early, float)
         slopes = gained[:, :, : self.bodies] / (looks[-1] - begun)[:, None, None]
         slopes[~np.asarray(ended.finished)] = np.nan

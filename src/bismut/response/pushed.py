@@ -2,12 +2,9 @@
 
     F = f e_a        on body k, in the frame of displacements (on a group, that of the body)
 
-Size f and (k, a) as one number are parameters, so one program serves all of them, and a sweep runs them on one noise. The mean over bodies is that of
-every body under its own force: each is pushed in turn where they are few; where they are many the first stands for all, if masses and frictions are
-equal.
-
-Subtracting a coupled run is a control variate, as in the transient subtraction of Monmarché, Spacek & Stoltz (arXiv 2410.00212), whose pair is
-another one: relaxation less equilibrium.
+Size f, (k, a) as one number, and whether it acts are parameters, so one program serves all of them, and a sweep runs them on one noise. The mean
+over bodies is that of every body under its own force: each is pushed in turn where they are few; where they are many the first stands for all, if
+masses and frictions are equal.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from bismut.mechanics.function import UserFunction
 from bismut.noise import Wiener
 from bismut.spaces import add
 
-SIZE, COMPONENT = "push_size", "push_component"
+SIZE, COMPONENT, ACTS = "push_size", "push_component", "push_acts"
 _EACH = 12  # components of all bodies together, up to which every body is pushed
 
 
@@ -82,10 +79,10 @@ def pushed(scheme: Scheme, picked: Callable, bodies: int) -> Scheme:
 
     def force(q, v, t, parameters):
         row = jax.nn.one_hot(parameters[COMPONENT], rows.shape[0], dtype=system.dtype) @ rows
-        push = space.unflatten(parameters[SIZE] * row)
+        push = space.unflatten(parameters[ACTS] * parameters[SIZE] * row)
         return push if own is None else add(own(q, v, t=t, parameters=parameters), push)
 
-    parameters = {**(system.parameters or {}), SIZE: jnp.zeros((), system.dtype), COMPONENT: jnp.zeros((), int)}
+    parameters = {**(system.parameters or {}), SIZE: jnp.zeros((), system.dtype), COMPONENT: jnp.zeros((), int), ACTS: jnp.ones((), system.dtype)}
     other = copy(scheme)
     object.__setattr__(other, "system", system.replace(_force=UserFunction("force", force, ("t", "parameters")), parameters=parameters))
     return other

@@ -1,13 +1,15 @@
-"""Transport coefficients, three ways that must agree.
+"""Transport coefficients, up to four ways that must agree.
 
     Einstein          D_ab = [MSD_ab(2τ) − MSD_ab(τ)]/2τ
     Green–Kubo        D_ab = ∫₀^τ ⟨J_a(0) J_b(s)⟩ ds                                J the displacement of a step over h, or a flux of the user's own
     linear response   D_ab = kT ⟨v_a⟩_{F e_b}/F         with forces ±F and ±2F on one noise, F → 0 by extrapolation, after the transient
+    transient         D_ab = kT ⟨ΔX_a(τ)⟩/(F h)         the same, with a force that acts in one step alone; ΔX is what it moves
 
 The window τ is by rule, unless one is given: the first lag that is 8 τ_c, τ_c = 2∫ρ² the correlation time of the flux, ρ its normalised correlation
 (of an exponential its decay time; e⁻⁸ is cut off). What half the window gives is shown beside it: a slow tail of a correlation that begins fast shows
-there, and wants a longer window. All errors are over independent trajectories; to that of the response is added what half the window would change, a
-bound on what is left of the transient. Einstein and Green–Kubo are of fluctuations: what the mean drift contributes is subtracted.
+there, and wants a longer window. All errors are over independent trajectories; to those of both answers to a force is added what half the
+window, and three quarters of it, would change, a bound on what is left of the transient. Einstein and Green–Kubo are of fluctuations: what the mean
+drift contributes is subtracted.
 """
 
 from __future__ import annotations
@@ -26,20 +28,18 @@ from bismut.ensembles import request, run_request
 from bismut.ensembles.checks import RUN
 from bismut.ensembles.starts import start_at
 from bismut.errors import BismutError, DomainError
-from bismut.flows import Brownian, Langevin
+from bismut.flows import Brownian
 from bismut.formatting import table, with_error
 from bismut.mechanics import Scheme
-from bismut.noise import Wiener
 from bismut.process import check_process
 from bismut.registry import PROVIDERS
-from bismut.response import pushed
-from bismut.response.displacements import Drift, Spread, adds_up, looks_between, turned_in_a_step
+from bismut.response import answers, pushed
+from bismut.response.displacements import Spread, adds_up, looks_between, turned_in_a_step
 
 _TIMES = 8.0  # correlation times in a window
 _FALSE = 1e-4  # probability that ways which agree are said not to, over all components and pairs of ways together
 _MOST = 6  # components of a tensor
-_FIELD = 0.2  # kT over the distance diffused in a correlation time: the force of linear response
-_SHARE = 4  # of the run, the part that each of the four responses takes
+_SHARE = 4  # of the run, the part that each of the four forces takes
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Estimate:
 class Transport:
     """A transport coefficient by each way that applies.
 
-    ways      by name: "einstein", "green_kubo", "response"
+    ways      by name: "einstein", "green_kubo", "response", "transient"
     window    τ, and what half of it gives
     missing   ways that do not apply, with the reason
     agree     whether all ways agree in every component and in their mean; a false alarm in 10⁻⁴ of runs, by Bonferroni and Student
@@ -140,7 +140,7 @@ def transport(
     response: bool = True,
     scale: float = 1.0,
 ) -> Transport:
-    """A transport coefficient by Einstein's relation, by Green and Kubo, and by the answer to a force, with errors over independent trajectories.
+    """A transport coefficient by Einstein's relation, by Green and Kubo, and by answers to forces, with errors over independent trajectories.
 
     By default the diffusion tensor of displacements: of positions, angles, rotations in the body, for rigid bodies both and their coupling (6, 6).
     burn_in   steps to equilibrium
@@ -148,7 +148,8 @@ def transport(
     flux      a function of a State instead, whose time integral takes the place of a displacement: of the pressure tensor for a viscosity, say
     lags      how many, `every` steps apart; by default together an eighth of the run. Turns are added up in every step, however far lags are apart
     window    the time τ at which both running estimates are read, at most half of all lags; by rule if omitted: 8 correlation times of the flux
-    response  whether forces are applied, a quarter of the run each, to each of a few bodies; not for a flux, whose force is not known
+    response  whether forces are applied, ones that stay and ones of a step, a quarter of the run each, to each of a few bodies; not for a flux, whose
+              force is not known
     scale     a factor on everything: V/kT for a viscosity
     """
     check_process()
@@ -187,21 +188,22 @@ def transport(
     missing = {} if seen else {"green_kubo": "overdamped motion has no velocity"}
     if failed := len(run.outcome.failures):
         doubts.append(f"{failed} of {trajectories} trajectories failed and are left out")
+    halves = {name: float(both[f"{name}_mean"][max(1, index // 2)]) for name in names}
     why = "" if response else "response=False"
     why = why or ("the force that drives a flux is not known" if flux is not None else pushed.why_not(scheme))
     bodies, why = pushed.bodies_pushed(scheme, start, watch.picked) if not why else (0, why)
     if why:
-        missing["response"] = why
+        missing |= {"response": why, "transient": why}
     else:
         diffused = float(np.trace(ways["einstein"].value)) / len(ways["einstein"].value) / scale
-        ways["response"] = _response(scheme, run.final, watch, settings, max(steps // _SHARE, 4), bodies, tau, diffused, lag[index], scale)
-    half = max(1, index // 2)
+        scales = (max(steps // _SHARE, 4), _SHARE, bodies, tau, diffused, float(lag[index]), scale)
+        answered = answers.to_forces(answers.Pushes(scheme, run.final, watch, settings, *scales))
+        ways |= {name: Estimate(one.value, one.stderr, one.mean_stderr, one.work, one.note) for name, one in answered.items()}
+        halves["transient"] = answered["transient"].half
     curves = {"lag": lag} | {f"{name}{kind}": both[f"{name}_mean{kind}"] for name in names for kind in ("", "_stderr")}
     agree = _agree(ways, n)
-    if not agree:
-        doubts.append("two ways differ by more than their errors allow: a longer window (lags, every) or burn_in may tell which is right")
+    doubts += [] if agree else ["two ways differ by more than their errors allow: a longer window (lags, every) or burn_in may tell which is right"]
     subject = f"{scheme.title} on {scheme.space}, step {step:g}, {n} trajectories: " + ("diffusion" if flux is None else "integral of the flux")
-    halves = {name: float(curves[name][half]) for name in names}
     return Transport(ways, missing, float(lag[index]), tau, halves, agree, "; ".join(doubts), curves, subject)
 
 
@@ -236,47 +238,6 @@ def _window(lag: np.ndarray, reach: np.ndarray, both: dict[str, np.ndarray], see
     few = lag[half] / times[half - 1]
     short = f"the longest window, {lag[half]:.4g}, is only {few:.3g} correlation times of the flux: take more lags, or a larger every"
     return half, float(times[half - 1]), [short]
-
-
-def _response(
-    scheme: Scheme,
-    states: Any,
-    watch: Spread,
-    settings: dict[str, Any],
-    steps: int,
-    bodies: int,
-    tau: float,
-    D: float,
-    window: float,
-    scale: float,
-) -> Estimate:
-    """kT times the mobility, from forces ±F and ±2F on one noise, extrapolated: (4 μ(F) − μ(2F))/3 is right to order F⁴."""
-    assert isinstance(scheme, Langevin | Brownian)
-    kT = float(scheme.temperature(0.0, scheme.system.parameters))
-    size = _FIELD * kT / math.sqrt(2 * abs(D) * (window if math.isnan(tau) else max(tau, settings["step"])))
-    shift = settings["burn_in"] + _SHARE * steps
-    after = min(window, 0.5 * steps * settings["step"]) + 0.25 * settings["step"]  # between two looks
-    driven = pushed.pushed(scheme, watch.picked, bodies)
-    components = jax.eval_shape(lambda: watch.picked(scheme, scheme.space.zero(scheme.system.dtype))).shape[1]
-    sweep = {pushed.COMPONENT: np.arange(bodies * components), pushed.SIZE: size * np.array([1.0, -1.0, 2.0, -2.0])}
-    observe = {"drift": Drift(watch.part, None, float(after), bodies, every=watch.every)}
-    common = {"step": settings["step"], "trajectories": settings["trajectories"], "path": Wiener(settings["seed"]).shift(shift)}
-    run = run_request(request(driven, states, steps=steps, observe=observe, sweep=sweep, **common), progress=False)
-    slopes = np.asarray(run.observables["drift"].value)  # (body and component, force, trajectory, from, body, a)
-    slopes = slopes.reshape(bodies, components, *slopes.shape[1:])
-    slopes = np.mean([slopes[k, ..., k, :] for k in range(bodies)], 0)  # each body's own: (component, force, trajectory, from, a)
-    once, twice = (slopes[:, 0] - slopes[:, 1]) / (2 * size), (slopes[:, 2] - slopes[:, 3]) / (4 * size)
-    each, *longer = np.moveaxis(scale * kT * (4 * once - twice) / 3, 2, 0)
-    root = math.sqrt(max(np.sum(np.isfinite(each).all((0, 2))), 1))
-    error = lambda x, axis: np.nanstd(x, axis, ddof=1) / root
-    # What an earlier beginning changes, as far as it is not noise.
-    left = lambda x, others, axis: np.max([np.abs(np.nanmean(x - other, axis)) - 2 * error(x - other, axis) for other in others], 0).clip(0)
-    trace = lambda x: np.trace(x, axis1=0, axis2=2) / components
-    value, stderr = np.nanmean(each, 1), np.hypot(error(each, 1), left(each, longer, 1))
-    mean_stderr = float(np.hypot(error(trace(each), 0), left(trace(each), list(map(trace, longer)), 0)))
-    bend = scale * kT * np.trace(np.nanmean((twice - once)[:, :, 0], 1)) / components
-    note = f"; F = {size:.3g}, at 2F {bend:+.2g}"
-    return Estimate(value.T, stderr.T, mean_stderr, 4.0 * bodies * components * steps * settings["trajectories"], note)
 
 
 def _agree(ways: dict[str, Estimate], trajectories: int) -> bool:
