@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo figures test test-newest test-ovito test-lammps test-install test-machines test-pages page-test docs check measure bench frames clean
+.PHONY: demo figures test test-long test-newest test-ovito test-lammps test-install test-machines test-pages page-test docs check measure bench frames clean
 
 demo: .venv/demo
 	$(BIN)/bismut figure ballistic-pendulum
@@ -11,7 +11,11 @@ figures: .venv/demo
 	$(BIN)/bismut figure all
 
 test: .venv/test check
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser and not machines and not pages"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not long and not browser and not machines and not pages"
+
+# Tests of some seconds each, which have to pass before a change lands.
+test-long: .venv/test
+	$(BIN)/pytest -n 2 --dist worksteal -m "long and not slow" tests
 
 # Every Python block of every page and every notebook, run and compared with what is printed there; every example.
 test-pages: .venv/test

@@ -29,6 +29,7 @@ def same(one: Path, other: Path) -> None:
         assert first.committed[f"blocks/{place[0]}-{place[1]}.zip"].files == second.committed[f"blocks/{place[0]}-{place[1]}.zip"].files
 
 
+@pytest.mark.long
 def test_parts_made_at_the_same_time_are_the_whole(bismut, process, tmp_path):
     assert bismut(*RUN, "--out", "whole").exit_code == 0
     both = [process(*RUN, "--out", "run", "--blocks", blocks) for blocks in ("0:3", "3:99")]
@@ -44,6 +45,7 @@ def test_parts_made_at_the_same_time_are_the_whole(bismut, process, tmp_path):
     assert "certificate.json" in open_run(tmp_path / "run").committed
 
 
+@pytest.mark.long
 def test_what_is_missing_damaged_or_of_another_run_is_named(bismut, tmp_path):
     """One block after another in this process; a part that is begun again is gone on with, and one that is complete is left alone."""
     part = lambda blocks, *more: bismut(*RUN, "--out", "run", "--blocks", blocks, *more)
@@ -84,6 +86,7 @@ def test_a_folder_of_parts_says_what_it_is_to_every_command(bismut, tmp_path):
         load(tmp_path / "run")
 
 
+@pytest.mark.long
 def test_parts_of_another_run_are_noticed_before_anything_is_computed(bismut, tmp_path, monkeypatch):
     """Another seed, parameter or length; that a node has other software is left to `merge`."""
     words = (*RUN, "--out", "run", "--blocks")
@@ -132,6 +135,7 @@ def test_only_this_machine_or_locked_wires_are_reached_by_default():
             check_address(address, insecure=False)
 
 
+@pytest.mark.long
 def test_a_driver_killed_with_its_workers_at_work_is_resumed(bismut, process, tmp_path):
     """Long blocks in two processes; the driver dies when the first of them is committed, its workers follow, and another executor goes on."""
     long = ("run", "pendulum", "--trajectories", "32", "--steps", "400000", "--block", "4", "--observe", "energy", "--every", "100000")

@@ -27,6 +27,7 @@ def same(a: str, b: str) -> bool:
     return first.identical(second) or all(first[name].to_dataset().equals(second[name].to_dataset()) for name in first.children)
 
 
+@pytest.mark.long
 def test_a_written_run_repeats_itself_to_the_bit(bismut):
     """run NAME ... --write FILE, run FILE and the folder's own run.toml give identical statistics; another seed does not."""
     options = ("--set", "noise=0.7", "--scheme", "Midpoint", "--retraction", "exp", "--step", 0.03, "--observe", "energy,q,p,paths", *SMALL)
@@ -131,6 +132,7 @@ def test_an_old_run_is_replaced_only_on_request_and_nothing_else_ever(bismut):
     assert Path("mine/thesis").exists()
 
 
+@pytest.mark.long
 def test_pictures_of_whatever_was_observed(bismut):
     Path("run.toml").write_text(
         """steps = 12

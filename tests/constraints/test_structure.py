@@ -42,6 +42,7 @@ def test_molecules_do_not_couple():
     assert band.half == 2
 
 
+@pytest.mark.long
 def test_the_band_and_the_dense_solve_give_one_trajectory():
     """A chain whose constraints are mixed by a regular matrix has a dense structure and the same motion."""
     links = 5

@@ -212,6 +212,7 @@ def _dipoles(count=300):
     return scheme, scheme.start((x, np.tile(np.eye(3), (count, 1, 1))), temperature=1.0)
 
 
+@pytest.mark.long
 def test_a_box_of_dipoles_goes_the_way_of_all_pairs():
     """Thirty steps of BAOAB by lists and by XLA over all pairs; and a run that is cut is the whole run to the bit."""
     scheme, start = _dipoles()

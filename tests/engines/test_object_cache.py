@@ -121,6 +121,7 @@ print(result.final.q.tobytes().hex())
 """
 
 
+@pytest.mark.long
 def test_another_process_finds_the_code_and_gives_the_same_bits(folder):
     """Texts do not depend on the seed of Python's hashes."""
     outputs = [

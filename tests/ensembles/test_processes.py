@@ -10,6 +10,7 @@ SOURCE = str(Path(__file__).parents[2] / "src")
 RUN = """
 import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_enable_x64", True)
+import pytest
 import bismut as bm
 scheme = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.sum(q**4), noise=lambda q: jnp.sin(q)))
 start = scheme.start(jnp.ones(1), temperature=1.0)
@@ -30,6 +31,7 @@ def test_import_is_light():
     assert python(f"import sys, bismut; print([m for m in {heavy} if m in sys.modules])").strip() == "[]"
 
 
+@pytest.mark.long
 def test_two_devices_give_what_one_gives():
     """Each device runs the program of a block: the final states agree to the bit with one device, and so do counts and extremes."""
     compare = """

@@ -99,6 +99,7 @@ def test_a_block_that_always_fails_is_named_the_others_are_kept_and_only_it_is_r
     assert again.begun() == {3: 1}
 
 
+@pytest.mark.long
 def test_processes_take_lambdas_sweeps_and_blocks_in_turns(monkeypatch, tmp_path):
     """Blocks come back after every chunk and go on somewhere else, one worker dies, and `until` stops where it stops on one thread."""
     monkeypatch.setattr(block_job, "TIME_SLICE", 0.0)

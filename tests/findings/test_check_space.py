@@ -127,6 +127,7 @@ class Leaning(Positive):
         return q1 / q0 - 1
 
 
+@pytest.mark.long
 def test_the_broken_law_is_named():
     assert failed(Forgetful()) == {"time scales velocity"}
     assert "frame at rest" in failed(Kinked())

@@ -53,6 +53,7 @@ class Boaster(bm.VariationalEuler):
     claims = Claims(order=2, symplectic=True, momentum_maps=True)
 
 
+@pytest.mark.long
 def test_a_false_order_is_the_only_thing_that_fails():
     """Of the error, and of the energy that is kept."""
     report = verify(Boaster(central()), integrity=False)

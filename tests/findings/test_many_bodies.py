@@ -71,6 +71,7 @@ def test_a_curl_of_many_is_seen_along_random_directions(twist, monkeypatch):
     assert found.verdict.value == ("fail" if twist else "pass")
 
 
+@pytest.mark.long
 def test_random_directions_take_the_frame_into_account():
     """dU of a potential on SO(3)^40 has no curl in the frame that turns, where e_i F_j − e_j F_i alone is not zero."""
     torque = lambda R, v: -bm.SO3().differential(lambda R: R[0, 2] * R[2, 1] + R[2, 2], R)
@@ -89,6 +90,7 @@ def test_invariants_of_many_take_no_direction_for_each_number(monkeypatch):
     assert (kept.verdict.value, wrong.verdict.value) == ("pass", "fail")
 
 
+@pytest.mark.long
 def test_what_does_not_fit_into_memory_is_not_measured(monkeypatch):
     """The tangent map of twelve rigid bodies with pair energies, where 1 MB is free; nothing of it is evaluated."""
     bodies = bm.rigid_bodies(mass=jnp.ones(12), inertia=jnp.ones((12, 3)), potential=bm.soft_spheres(1.0))
@@ -137,6 +139,7 @@ def test_studies_of_large_systems_have_fewer_trajectories():
     assert (convergence_study.trajectories_for(small), convergence_study.trajectories_for(large)) == (64, 4)
 
 
+@pytest.mark.long
 def test_noise_of_many_bodies_is_drawn_in_parts_and_is_the_same():
     """64 trajectories of 256 steps and 48 channels, 6 MB: drawn at once they take 1.2 GB on the way, and in parts a quarter of that."""
     body = bm.mechanical(bm.Euclidean(48), noise=lambda q: q)

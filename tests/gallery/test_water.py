@@ -95,6 +95,7 @@ def test_the_share_of_the_waves_falls_with_the_neighbours_of_each_body():
     assert np.isclose(few / many, 512 / 125, rtol=0.06)  # shares are printed to a per cent
 
 
+@pytest.mark.long
 def test_explain_says_what_charges_do_beyond_the_cutoff():
     system = entry("water").system({"molecules": 8, "accuracy": 1e-2})
     first, second = (line for line in str(bm.explain(bm.Verlet(system))).split("long range")[1].splitlines()[:2])

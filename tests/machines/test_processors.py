@@ -115,6 +115,7 @@ def test_numpy_is_held_to_its_baseline():
     assert "'not found'" in there.stdout, there.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("host", list(PLAIN_HOSTS)[:1])
 def test_bits_do_not_depend_on_what_numpy_chooses(host):
     there = compared_in_a_process(PLAIN_HOSTS[host], "metropolised", "bath-on-a-group")

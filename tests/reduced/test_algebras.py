@@ -122,6 +122,7 @@ def test_the_sine_bracket_tends_to_the_poisson_bracket():
     np.testing.assert_allclose(bent, np.asarray(diagonals(jnp.asarray(wave))) / 5, atol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["auto", "xla"])
 def test_vorticity_keeps_its_spectrum_under_transport_noise(mode):
     """Forty steps of the truncation with N = 8, by either engine: eigenvalues of W, to 1e−12."""

@@ -13,6 +13,7 @@ from bismut.response.levels import Level
 from tests.response.problems import PROBLEMS, langevin_oscillator, oscillator, shaken_spring
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_means_are_within_what_is_stated(problem):
     """Three standard errors beside the bias: a false alarm in 0.3 % of seeds; this seed is fixed."""
@@ -67,6 +68,7 @@ def test_a_scheme_that_is_worse_than_it_claims_is_not_extrapolated():
     assert abs(mean.value - exact) <= mean.bias + 3 * mean.stderr
 
 
+@pytest.mark.long
 def test_a_claim_that_the_measured_order_barely_allows_is_covered_by_the_bias():
     """A claim of 2 for order 1, which the error of the order often hides: misses in 40 seeds as a binomial with 4.55 %, a false alarm in 2e-4."""
     scheme, start, of, time, exact = shaken_spring()

@@ -238,6 +238,7 @@ def bead(friction=1.0):
     return scheme, scheme.start(jnp.array([1.0, 0.0, 0.0]), temperature=1.0)
 
 
+@pytest.mark.long
 def test_what_moves_a_constraint_has_no_covariance():
     """∂u/∂l = 0, but the surface moves: refused where only the energy is differentiated, and at a time, for which the start says nothing."""
     settings = {"of": lambda s: s.q[2], "parameters": ["l"], "step": 0.1, "steps": 20}

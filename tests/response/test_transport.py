@@ -187,6 +187,7 @@ FREE = {  # of a body without forces: how it moves, D, what the step takes, and 
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FREE)
 def test_turns_about_different_axes_do_not_add_up_unless_every_step_is_added(name):
     """Lags of many steps: D = kT M of free rotation to 2e-4 of it by the response, whose error is smaller. With log R between lags it is 0.955 of it.
@@ -339,6 +340,7 @@ def test_many_components_need_a_part():
         bm.transport(scheme, scheme.start(jnp.zeros(8), temperature=1.0), step=0.1, steps=1000)
 
 
+@pytest.mark.long
 def test_two_bound_particles_diffuse_together():
     """Each of a pair on a spring, and their mean, diffuses by kT/(Γ₁ + Γ₂); a force on the mean is shared by both."""
     system = bm.mechanical(bm.Euclidean(2), potential=lambda q: 0.5 * (q[0] - q[1]) ** 2)
@@ -354,6 +356,7 @@ def test_two_bound_particles_diffuse_together():
         bm.transport(scheme, start, step=0.2, steps=1000, trajectories=4, every=1, window=80.0)
 
 
+@pytest.mark.long
 def test_a_screw_has_a_coupled_tensor():
     """D = kT M (6, 6) of a body whose rotation drives its motion, in its own frame."""
     mobility = np.diag([0.5, 0.6, 0.7, 0.3, 0.4, 0.5])

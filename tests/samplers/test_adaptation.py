@@ -35,6 +35,7 @@ def test_what_may_be_scaled():
     assert longest_step(unit_target(density, across)) == np.inf
 
 
+@pytest.mark.long
 def test_scales_compile_nothing():
     """A first call makes one program, and another none, on a group too, whose scale the draws of another seed change."""
     fisher = jnp.diag(jnp.array([3.0, 1.0, -0.5]))
@@ -47,6 +48,7 @@ def test_scales_compile_nothing():
     assert scales[0] != scales[1] != 1
 
 
+@pytest.mark.long
 def test_a_step_follows_its_scale():
     """Spreads that the first rounds find, of chains that only begin to move, are far too small: the step is right all the same in the end."""
     narrow = jnp.diag(jnp.array([120.0, 20.0, 4.0]))
@@ -55,6 +57,7 @@ def test_a_step_follows_its_scale():
     assert float(draws.target.spreads[0]) == pytest.approx(np.mean([24, 124, 140]) ** -0.5, rel=0.3)  # rates s_i + s_j of its axes
 
 
+@pytest.mark.long
 def test_a_spread_is_a_mass():
     """Motion with p = v/σ and the force times σ is that of the mass 1/σ²: trapezoid steps of a top of inertia 4 are those with σ = ½."""
     potential = lambda R: -2 * R[2, 2] - R[0, 1]

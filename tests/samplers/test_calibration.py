@@ -64,6 +64,7 @@ def distance(found, draws):
     return np.array([((np.bincount(rank, minlength=draws + 1) - expected) ** 2).sum() / expected for rank in found.T])
 
 
+@pytest.mark.long
 def test_ranks_are_uniform():
     """300 sets, 6 ranks; each of four χ² below its quantile of 1 − 10⁻⁴: a false alarm in 2500. A prior of s that is 0.3 off is found."""
     (found, accepted), (wrong, _) = ranks(300, 5, 8, 0.0, 0.3)

@@ -90,6 +90,7 @@ np.save(sys.argv[2], draws.more(7)["x"])
 """
 
 
+@pytest.mark.long
 def test_draws_are_continued_in_another_process(tmp_path, monkeypatch):
     """Pickled, read by a new process and continued there: to the bit as if nothing had come between."""
     (tmp_path / "kept_model.py").write_text(MODEL)

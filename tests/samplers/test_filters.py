@@ -46,6 +46,7 @@ def particle_filter(key, particles):
     return x.mean(0), jnp.cov(x.T), jnp.exp(evidence.sum())
 
 
+@pytest.mark.long
 def test_a_linear_particle_filter_is_that_of_kalman():
     """64 independent filters: mean, covariance and evidence within 4 of their standard errors, which are small; 6 numbers, 1 in 2600. A bias of order
     1/particles, which filters have, is a hundredth of those errors."""

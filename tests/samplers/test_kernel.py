@@ -26,6 +26,7 @@ def walked(kernel, positions, steps, seed=0):
     return jax.jit(jax.vmap(chain))(jax.random.split(jax.random.key(seed), len(positions)), positions)
 
 
+@pytest.mark.long
 def test_a_density_is_invariant_from_the_first_step():
     """Exact draws of exp(2 cos θ) on S² stay that after 3 trajectories; 4 standard errors of 4000 independent chains, twice: 1 in 8000."""
     rng = np.random.default_rng(5)
@@ -68,6 +69,7 @@ def test_one_trajectory_without_friction_is_the_trapezoid_action():
     assert np.abs(state.position - path.q[-1]).max() < 1e-13
 
 
+@pytest.mark.long
 def test_blackjax_adapts_the_step():
     """Its dual averaging brings the acceptance to 0.8, by `acceptance_rate` and with a step that is traced; then measured on 2000 trajectories."""
     adaptation = pytest.importorskip("blackjax.adaptation.step_size")
@@ -99,6 +101,7 @@ def test_blackjax_adapts_the_step():
     assert np.asarray(info.energy_error)[~accepted].min() > 0
 
 
+@pytest.mark.long
 def test_a_trajectory_that_fails_has_no_chance():
     """Where ρ is 0 or no number Δ is ∞, of one step or many."""
     half = lambda outside: lambda x: jnp.where(x[0] > 0, -0.5 * x[0] ** 2, outside)
@@ -127,6 +130,7 @@ def test_metropolised_langevin_is_a_kernel():
     assert abs(square.mean() - 1) < 4 * square.std() / np.sqrt(2000)
 
 
+@pytest.mark.long
 def test_the_tuned_step_is_that_of_the_kernel():
     """kernel(scheme) steps as kernel(scheme, step of its tuning), to the bit."""
     scheme = Trajectories(unit_target(lambda x: -0.5 * x @ x, domain_of(bm.Euclidean(2))), Tuning(0.7, 2, 1.0))
@@ -152,6 +156,7 @@ def test_a_density_of_less_precision_is_one_all_the_same():
     assert draws.acceptance > 0.5
 
 
+@pytest.mark.long
 def test_where_a_density_is_zero_trajectories_are_refused_and_do_not_diverge():
     """Half of a normal density: ⟨x⟩ = √(2/π), at 4 standard errors, a false alarm in 16 000. NaN is no density, and diverges."""
     half = lambda outside: lambda x: jnp.where(x[0] > 0, -0.5 * x[0] ** 2, outside)

@@ -79,6 +79,7 @@ class Tilted(eqx.Module):
         return -0.5 * x @ x + 4 * self.network(x)
 
 
+@pytest.mark.long
 def test_an_equinox_module_is_a_density():
     """By machine code, against the sum over a grid."""
     density = Tilted(eqx.nn.MLP(1, "scalar", 6, 1, activation=jnp.tanh, key=jax.random.key(2)))
@@ -123,6 +124,7 @@ def test_matrix_bingham_on_frames():
 LONG = [pytest.param("surface", 0.3210211, SETTINGS, marks=pytest.mark.slow), pytest.param("conditional", 1 / 3, SETTINGS, marks=pytest.mark.slow)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("measure", "exact", "settings"), [("surface", 0.3210211, FEW), *LONG])
 def test_rigid_trimer(measure, exact, settings):
     """Two rigid bonds: by area cos θ has the weight √(4 − cos²θ), given the lengths of the bonds it is uniform."""
@@ -140,6 +142,7 @@ def test_rigid_trimer(measure, exact, settings):
 CURVES = [("surface", lambda x: np.hypot(1, np.exp(x))), pytest.param("conditional", lambda x: 1.0, marks=pytest.mark.slow)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("measure", "weight"), CURVES, ids=["surface", "conditional"])
 def test_a_curve_in_the_numbers_themselves(measure, weight):
     """s = eˣ with ρ = e^{−x²/2}: arc length in (x, s), not in the logarithms in which chains move, is √(1 + e^{2x}) dx; δ(s − eˣ) leaves dx."""
@@ -164,6 +167,7 @@ def test_density_on_a_torus(measure, power):
     held(draws, np.hypot(draws["x"][..., 0], draws["x"][..., 1]), expected)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [FEW, pytest.param(SETTINGS, marks=pytest.mark.slow)], ids=["few", "many"])
 def test_the_torus_of_mici(settings):
     """The density of mici's documentation, (1 + α sin 4θ cos φ)/(1 + r cos φ/R) by area, is 1 + α sin 4θ cos φ in the angles."""

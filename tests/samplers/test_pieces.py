@@ -28,6 +28,7 @@ def test_chains_that_go_everywhere_are_one_piece(chains, draws):
         assert pieces((rng.normal(size=(chains, draws, 12)),)) == 1
 
 
+@pytest.mark.long
 def test_draws_on_concentric_circles_are_not_trusted():
     """The weight of the outer one, 1.2/2.2 by length, is that of where chains began, and no measure of coordinates tells."""
     two = lambda q: (q @ q - 1) * (q @ q - 1.44)

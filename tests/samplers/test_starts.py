@@ -31,6 +31,7 @@ def test_starts_descend_along_a_surface_that_a_user_gives():
     assert np.std(q[:, 0]) > 0.3  # they are led down, not together
 
 
+@pytest.mark.long
 def test_a_steep_density_on_a_sphere():
     """⟨z⟩ = coth κ − 1/κ of e^{κ z}, at 4 standard errors: a false alarm in 16 000. Three chains that never move make 1 − ⟨z⟩ 24 times as large."""
     draws = bm.sample(bm.Sphere(2), lambda x: STEEP * x[2], chains=256, draws=30, burn_in=60, seed=0, progress=False)

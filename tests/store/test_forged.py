@@ -47,6 +47,7 @@ def told(folder, *words: str) -> str:
     return found.output
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 120), marks=pytest.mark.slow)])
 def test_forged_folders_give_results_or_errors_of_ours(tmp_path, right, seeds):

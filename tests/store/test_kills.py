@@ -6,6 +6,7 @@ import signal
 import time
 
 import numpy as np
+import pytest
 
 import bismut as bm
 from bismut.store import claim, open_run, verify_data
@@ -21,6 +22,7 @@ def died(act, *arguments) -> bool:
     return process.exitcode == SIGKILLED
 
 
+@pytest.mark.long
 def test_overwriting_leaves_the_old_or_the_new_wherever_it_is_killed(tmp_path):
     """Death before this or that call that changes the disk, writes cut in half: one of the two is there, whole and checked."""
     new = 0

@@ -69,6 +69,7 @@ def test_readers_see_the_old_or_the_new(tmp_path, act):
     assert changed <= writes + 1, (changed, writes)  # none without a change of its own, the last of which may not be told yet
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*is not complete")
 @pytest.mark.parametrize("act", [extended, writers.saved])
 def test_what_a_killed_process_left_goes_with_the_next_reader(tmp_path, act):

@@ -99,6 +99,7 @@ def test_more_is_asked_of_a_kept_run(tmp_path):
     assert taken["overridden"] == []
 
 
+@pytest.mark.long
 def test_a_run_that_is_extended_is_cut_and_observed_as_it_was(tmp_path):
     """Stride and size of a block would be chosen by its length; nobody has to repeat what was chosen for the shorter one."""
     path, plain = tmp_path / "a", {"every": None, "block": None}

@@ -157,6 +157,7 @@ def test_kill_9_of_the_command_line(tmp_path):
 # Stops.
 
 
+@pytest.mark.long
 def test_a_stopped_run_goes_on(tmp_path, chunks, monkeypatch, whole):
     """A limit of time ends a run at a chunk, with a code of its own; again and again until it is complete."""
     seen, real = [], time.monotonic
@@ -322,6 +323,7 @@ def test_what_is_left_of_an_interrupted_run_is_mended(tmp_path, chunks, monkeypa
 # More.
 
 
+@pytest.mark.long
 def test_more_steps_and_trajectories(tmp_path, chunks, whole):
     """A run that was given more is the larger run with its stride and blocks; where no last states were kept, too."""
     for final in ("--final", "--no-final"):

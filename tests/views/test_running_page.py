@@ -69,6 +69,7 @@ def test_the_page_of_the_top_is_small_without_the_program_that_draws():
     assert len(made.html) - len(_library()[0]) < 150_000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name if name == "sine-euler" else pytest.param(name, marks=pytest.mark.slow) for name in entries()])
 def test_programs_of_the_gallery_are_small(name):
     """Below 200 kB each; that of sine-euler, whose 63 unknowns are written out, is the largest."""

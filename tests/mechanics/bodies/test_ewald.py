@@ -71,6 +71,7 @@ def test_forces_are_those_of_a_direct_sum_over_images():
     assert error_of(forces(boxed(), PLACES), exact) > 2e-2  # tin foil is another model where the box has a dipole
 
 
+@pytest.mark.long
 def test_forces_have_the_accuracy_that_was_asked_for():
     """Of ions, and forces as well as torques of molecules and of dipoles, each relative to the root mean square of its kind."""
     water = bm.body([[0, 0, 0], [0.8165, 0, 0.5774], [-0.8165, 0, 0.5774]], [16.0, 1.0, 1.0])

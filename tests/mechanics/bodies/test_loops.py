@@ -72,6 +72,7 @@ def test_the_program_of_a_step_does_not_grow_with_the_bodies(name):
     assert len(large) <= 40, Counter(e.primitive.name for e in large)
 
 
+@pytest.mark.long
 def test_pair_noise_and_the_friction_that_balances_it_are_loops():
     """No matrix of slopes is made: nothing is larger than the values of all pairs, or than the state."""
     few, many = (step_of(bm.VariationalEuler(bm.thermalize(gas(count), 0.5)), count) for count in (4, 12))

@@ -130,6 +130,7 @@ def test_an_ideal_gas_has_its_pressure_and_fluctuations():
     assert abs(std - expected) < SIGMAS * expected / np.sqrt(2 * n)
 
 
+@pytest.mark.long
 def test_a_dilute_gas_is_distributed_by_boltzmann():
     """g(r) → e^{−u/kT} as ρ → 0, here of two points, for which it is exact up to the normalisation of the box; P by the second virial coefficient."""
     side, kT = 5.0, 1.5
