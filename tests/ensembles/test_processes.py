@@ -5,12 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SOURCE = str(Path(__file__).parents[2] / "src")
 
 RUN = """
 import jax, jax.numpy as jnp, numpy as np
 jax.config.update("jax_enable_x64", True)
-import pytest
 import bismut as bm
 scheme = bm.VariationalEuler(bm.mechanical(bm.Euclidean(1), potential=lambda q: jnp.sum(q**4), noise=lambda q: jnp.sin(q)))
 start = scheme.start(jnp.ones(1), temperature=1.0)
