@@ -102,7 +102,7 @@ def steady(pushes: Pushes) -> Answer:
     return _extrapolated(pushes, slopes, size, f"; F = {size:.3g}", float(len(_SIGNS) * pushes.steps * slopes.shape[0] * pushes.bodies), 3)
 
 
-class Moved(Drift):
+class MarkedDrift(Drift):
     """X of the first bodies of every trajectory at `shares` of the time `after`."""
 
     def close(self, tally, memory, ended):
@@ -123,7 +123,7 @@ def transient(pushes: Pushes) -> Answer:
     size = _KICK * kT * math.sqrt(2 * max(step if math.isnan(tau) else tau, step) / abs(pushes.D)) / step
     steps = max(round(pushes.window / step), 2)
     rounds = max(pushes.steps // steps, 1)
-    observe = {"moved": Moved(pushes.watch.part, None, (steps + 0.25) * step, pushes.bodies, _MARKS, every=1)}
+    observe = {"moved": MarkedDrift(pushes.watch.part, None, (steps + 0.25) * step, pushes.bodies, _MARKS, every=1)}
     on = pushed.pushed(pushes.scheme, pushes.watch.picked, pushes.bodies)
     off = with_parameters(on, {pushed.ACTS: 0.0})  # the same program
     states, moved = pushes.states, []
