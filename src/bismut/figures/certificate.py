@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from bismut.figures.style import check_installed, colour, palette, styled
+from bismut.figures.style import check_installed, colour, palette, styled, write_picture
 from bismut.findings import Finding, Report, Verdict
 from bismut.palette import MARKS
 from bismut.registry import PROVIDERS
@@ -34,8 +34,7 @@ def certificate(report: Report, file: str | Path | None = None, dark: bool = Fal
         figure = plt.figure(figsize=size_of(report))
         fill(figure, report)
         if file is not None:
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(file, dpi=130)
+            write_picture(figure, file, dpi=130)
         plt.close(figure)
     return figure
 
