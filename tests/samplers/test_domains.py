@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.errors import BismutError
 from bismut.samplers.domain import Domain, checked_point, domain_of
 from bismut.samplers.surface import surface_of
 from bismut.samplers.target import unit_target
@@ -192,3 +193,9 @@ def test_scales_are_undone():
 def test_wrong_input_is_refused(make, message):
     with pytest.raises(bm.errors.BismutError, match=message):
         make()
+
+
+@pytest.mark.parametrize(("space", "words"), [({}, "got an empty one"), ({1: bm.Real()}, "the name 1, a int; names are text"), (3, "got int")])
+def test_what_is_no_domain_is_refused_in_words(space, words):
+    with pytest.raises(BismutError, match=words):
+        domain_of(space)

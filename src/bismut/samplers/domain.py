@@ -142,9 +142,11 @@ def domain_of(space: Any) -> Domain:
         return PlainDomain(space)
     if isinstance(space, Mapping) and space and all(isinstance(name, str) for name in space):
         return JointDomain(tuple(space), tuple(domain_of(part) for part in space.values()))
-    raise BismutError(
-        f"Expected a space such as bm.SO3(), a domain such as bm.Sphere(2), or a dictionary of them by name, got {type(space).__name__}."
-    )
+    got = type(space).__name__
+    if isinstance(space, Mapping):
+        wrong = [name for name in space if not isinstance(name, str)]
+        got = f"one with the name {wrong[0]!r}, a {type(wrong[0]).__name__}; names are text" if wrong else "an empty one; name at least one parameter"
+    raise BismutError(f"Expected a space such as bm.SO3(), a domain such as bm.Sphere(2), or a dictionary of them by name, got {got}.")
 
 
 def checked_point(domain: Domain, x: Any, name: str) -> tuple[int, ...]:
