@@ -70,7 +70,7 @@ def test_a_file_replaces_another_only_when_it_is_whole(full):
 
 
 def test_what_exists_nowhere_else_is_kept_elsewhere(full, monkeypatch):
-    with pytest.raises(DiskFullError, match="It is kept in .*other"):
+    with pytest.raises(DiskFullError, match=r"It is kept in .*other"):
         keep_file(full / "a", b"draws")
     (kept,) = (full.parent / "other").glob("bismut-*/a")
     assert kept.read_bytes() == b"draws"
