@@ -127,7 +127,6 @@ def _everything(page: Path, budget: str, quick: bool, own: bool, resume: bool, a
 
     from bismut.cli.runs.verify_gallery import Settings, SystemWithScheme, measure_all, page_of, pairs
     from bismut.findings.verify import seconds_of
-
     from bismut.store import write_file
 
     seconds_of(budget)  # refused now, not after the first pair
