@@ -195,7 +195,7 @@ def test_wrong_input_is_refused(make, message):
         make()
 
 
-@pytest.mark.parametrize(("space", "words"), [({}, "got an empty one"), ({1: bm.Real()}, "the name 1, a int; names are text"), (3, "got int")])
+@pytest.mark.parametrize(("space", "words"), [({}, "got an empty one"), ({1: bm.Real()}, "the name 1 of type int; names are text"), (3, "got int")])
 def test_what_is_no_domain_is_refused_in_words(space, words):
     with pytest.raises(BismutError, match=words):
         domain_of(space)

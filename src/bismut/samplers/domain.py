@@ -145,7 +145,7 @@ def domain_of(space: Any) -> Domain:
     got = type(space).__name__
     if isinstance(space, Mapping):
         wrong = [name for name in space if not isinstance(name, str)]
-        got = f"one with the name {wrong[0]!r}, a {type(wrong[0]).__name__}; names are text" if wrong else "an empty one; name at least one parameter"
+        got = f"one with the name {wrong[0]!r} of type {type(wrong[0]).__name__}; names are text" if wrong else "an empty one; name a parameter"
     raise BismutError(f"Expected a space such as bm.SO3(), a domain such as bm.Sphere(2), or a dictionary of them by name, got {got}.")
 
 
