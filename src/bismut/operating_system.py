@@ -40,7 +40,7 @@ _LOCKED_BYTE = 2**30  # of a file that Windows locks: beyond what is read, becau
 _STILL_ACTIVE, _QUERY, _DENIED = 259, 0x1000, 5  # STILL_ACTIVE, PROCESS_QUERY_LIMITED_INFORMATION, ERROR_ACCESS_DENIED
 
 
-def write_bytes(handle: int, data: bytes) -> None:
+def write_bytes(handle: int, data: bytes | memoryview) -> None:
     """All of it; one system call may write only a part."""
     rest = memoryview(data)
     while rest:

@@ -5,6 +5,7 @@ import pytest
 
 from bismut.findings import Finding, Report, Verdict
 from bismut.findings.equilibrium import temperatures
+from bismut.findings.finding import not_measured
 from bismut.findings.statistics import gamma_distribution, holm_verdicts
 
 
@@ -46,3 +47,13 @@ def test_a_terminal_gets_a_table(report):
     console.print(report)
     told = console.export_text()
     assert all(finding.law in told for finding in report.findings)
+
+
+def test_laws_that_were_not_measured_for_one_reason_stand_together(tmp_path):
+    names = ["Noether", "order", "symplectic defect"]
+    why = "the first step did not converge"
+    report = Report("scheme", 0.01, (*(not_measured(name, why) for name in names), not_measured("cost", "of another reason")), 1e-3, 0, 1.0)
+    texts = [text.get_text() for axes in report.figure(tmp_path / "report.png").axes for text in axes.texts]
+    assert texts.count(f"not measured: {why}") == 1
+    assert ", ".join(names) in texts
+    assert {"cost", "not measured: of another reason"} <= set(texts)

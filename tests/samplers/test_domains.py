@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import bismut as bm
+from bismut.errors import BismutError
 from bismut.samplers.domain import Domain, checked_point, domain_of
 from bismut.samplers.surface import surface_of
 from bismut.samplers.target import unit_target
@@ -203,3 +204,9 @@ def test_scales_are_undone():
 def test_wrong_input_is_refused(make, message):
     with pytest.raises(bm.errors.BismutError, match=message):
         make()
+
+
+@pytest.mark.parametrize(("space", "words"), [({}, "It is empty: name a parameter"), ({1: bm.Real()}, "Names are text, and 1 is not"), (3, "got 3")])
+def test_what_is_no_domain_is_refused_in_words(space, words):
+    with pytest.raises(BismutError, match=words):
+        domain_of(space)

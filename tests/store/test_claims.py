@@ -155,3 +155,14 @@ def test_an_interrupt_while_waiting_closes_the_lock_once(tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             claim(tmp_path / "a", resume=True)
         monkeypatch.undo()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_run_that_is_being_written_is_called_so(tmp_path, overwrite):
+    """Not that it exists and --overwrite would replace it, which it would not."""
+    with claim(tmp_path / "a") as run:
+        run.commit(0, 0, writers.arrays(0))
+        with pytest.raises(StoreError, match=rf"is being written by process {os.getpid()} on .*Wait for it to end, or choose another name"):
+            claim(tmp_path / "a", overwrite=overwrite)
+    with pytest.raises(StoreError, match=r"exists already\. Choose another name, or replace it with --overwrite"):
+        claim(tmp_path / "a")

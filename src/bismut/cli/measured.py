@@ -34,8 +34,8 @@ def numbers(ready: Any) -> dict[str, Any]:
 
 def finish(measured: Any, ok: bool, as_json: bool, picture: Path | None = None, dark: bool = False) -> None:
     """Show what was measured; exit code 1 if it does not hold."""
+    print_json(measured.as_json()) if as_json else print(measured, flush=True)  # first: what is computed is shown whatever becomes of the picture
     if picture is not None:
         measured.figure(picture, dark=dark)
-    print_json(measured.as_json()) if as_json else print(measured)
     if not ok:
         raise typer.Exit(FAILED)

@@ -1,5 +1,7 @@
 """`bismut sample model.py:log_density`: draws from a density on a space, a group or a surface."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,9 +61,9 @@ def sample(
         friction=friction,
         **given,
     )
+    print_json(drawn.as_json()) if as_json else print(drawn, flush=True)  # first: what is drawn is told of whatever becomes of the file
     if out is not None:
-        drawn.tree.to_netcdf(out, engine="h5netcdf")
-    print_json(drawn.as_json()) if as_json else print(drawn)
+        _write(out, drawn.tree)
     if not drawn.trusted:
         raise typer.Exit(FAILED)
 
@@ -78,5 +80,21 @@ def _check_place(out: Path, overwrite: bool) -> None:
         raise BismutError("A netCDF file needs h5netcdf: pip install 'bismut[share]'.")
     if out.exists() and not overwrite:
         raise BismutError(f"{out} exists. Give another name, or --overwrite.")
-    if not out.parent.is_dir():
-        raise BismutError(f"There is no folder {out.parent}. Create it, or give another place.")
+    above = next(folder for folder in out.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise BismutError(f"{above} is a file, so no folder {out.parent} can be made for the draws. Give another place.")
+    if not os.access(above, os.W_OK):
+        raise BismutError(f"Nothing can be written to {above}. Give another place for the draws.")
+
+
+def _write(out: Path, tree: Any) -> None:
+    """Write the draws, elsewhere if they cannot be written there; a file that is not where it was asked for is a failure."""
+    from bismut.errors import WriteError
+    from bismut.sharing.formats.netcdf import in_memory
+    from bismut.store import keep_file
+
+    try:
+        keep_file(out, in_memory(tree))
+    except WriteError as problem:
+        print(f"bismut: {problem}", file=sys.stderr)
+        raise typer.Exit(FAILED) from None

@@ -68,9 +68,9 @@ def verify(
     ready = from_options(_place(what), typed)
     settings = {"order": not quick, "budget": 0.0 if quick else budget, "tolerance": tolerance}
     report = measure(ready.scheme, ready.start, step=float(ready.document["step"]), seed=int(ready.document["seed"]), **settings)
+    _show(report, as_json)  # first: what is measured is shown whatever becomes of the picture
     if picture is not None:
         report.figure(picture, dark=dark)
-    _show(report, as_json)
     raise typer.Exit(report.exit_code)
 
 
@@ -127,6 +127,7 @@ def _everything(page: Path, budget: str, quick: bool, own: bool, resume: bool, a
 
     from bismut.cli.runs.verify_gallery import Settings, SystemWithScheme, measure_all, page_of, pairs
     from bismut.findings.verify import seconds_of
+    from bismut.store import write_file
 
     seconds_of(budget)  # refused now, not after the first pair
     settings = Settings("0" if quick else budget, order=not quick)
@@ -141,7 +142,7 @@ def _everything(page: Path, budget: str, quick: bool, own: bool, resume: bool, a
     for pair, report in measure_all(chosen, settings, REPORTS, resume=resume, begun=begun):
         reports[pair.name] = report
         print(f"{report.verdict.value:10} {pair.name}: {report.headline} ({report.seconds or 0:.0f} s)", file=stream, flush=True)
-        page.write_text(page_of(reports, settings, refused, command, len(chosen) - len(reports)), encoding="utf-8")
+        write_file(page, page_of(reports, settings, refused, command, len(chosen) - len(reports)).encode())
     if as_json:
         print_json({name: report.as_json() for name, report in reports.items()})
     else:

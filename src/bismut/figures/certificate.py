@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
 
-from bismut.figures.style import check_installed, colour, palette, styled
+from bismut.figures.style import check_installed, colour, palette, styled, write_picture
 from bismut.findings import Finding, Report, Verdict
 from bismut.palette import MARKS
 from bismut.registry import PROVIDERS
@@ -34,15 +34,14 @@ def certificate(report: Report, file: str | Path | None = None, dark: bool = Fal
         figure = plt.figure(figsize=size_of(report))
         fill(figure, report)
         if file is not None:
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(file, dpi=130)
+            write_picture(figure, file, dpi=130)
         plt.close(figure)
     return figure
 
 
 def size_of(report: Report) -> tuple[float, float]:
     """Inches of the page: a list alone is as high as it has lines."""
-    return (14.0, 9.5) if _panels(report) else (10.0, 1.6 + 0.32 * len(report.findings))
+    return (14.0, 9.5) if _panels(report) else (10.0, 1.6 + 0.32 * len(_rows(report.findings, verbose=True)))
 
 
 def fill(figure: Any, report: Report) -> None:
@@ -85,19 +84,41 @@ def _is_defect(finding: Finding) -> bool:
     return claimed and np.isfinite(finding.limit) and finding.limit > 0 and finding.measured >= 0
 
 
+class _Row(NamedTuple):
+    """A line of the list; one that goes on from the line above has no mark."""
+
+    law: str
+    how: str
+    finding: Finding | None = None
+    wide: bool = False
+
+
+def _rows(findings: Sequence[Finding], verbose: bool) -> list[_Row]:
+    """The lines of the list. Where reasons are shown, laws that were not measured for one reason stand together above it."""
+    rows: list[_Row] = []
+    for finding in findings:
+        same = [other for other in findings if verbose and not finding.known and not other.known and other.how == finding.how]
+        if len(same) < 2:
+            rows.append(_Row(finding.law, finding.how, finding))
+        elif same[0] is finding:
+            rows += [_Row(", ".join(other.law for other in same), "", finding, wide=True), _Row("", finding.how, wide=True)]
+    return rows
+
+
 def _verdicts(axes: Any, report: Report, verbose: bool) -> None:
     """A line for each finding: its mark, its law, its number, and where there is room how it was measured."""
     axes.set_axis_off()
-    shown = report.findings[:_LINES]
+    shown = _rows(report.findings, verbose)[:_LINES]
     pitch = 1 / max(len(shown), 1 if verbose else 24)
-    for row, finding in enumerate(shown):
-        y = 1 - (row + 0.5) * pitch
+    for number, row in enumerate(shown):
+        y = 1 - (number + 0.5) * pitch
         say = lambda x, text, shade="ink", size=9.0, y=y, **more: axes.text(x, y, text, color=colour(shade), fontsize=size, va="center", **more)
-        say(0.0, _MARKS[finding.verdict.value][0], _COLOURS[finding.verdict.value], 11.0, weight="bold")
-        say(0.05 if not verbose else 0.03, textwrap.shorten(finding.law, 40, placeholder=" …"))
-        say(1.0 if not verbose else 0.43, finding.number, ha="right")
+        if row.finding is not None:
+            say(0.0, _MARKS[row.finding.verdict.value][0], _COLOURS[row.finding.verdict.value], 11.0, weight="bold")
+            say(1.0 if not verbose else 0.43, row.finding.number, ha="right")
+        say(0.05 if not verbose else 0.03, textwrap.shorten(row.law, 130 if row.wide else 40, placeholder=" …"))
         if verbose:
-            say(0.46, textwrap.shorten(finding.how, 80, placeholder=" …"), "soft", 8.5)
+            say(0.05 if row.wide else 0.46, textwrap.shorten(row.how, 130 if row.wide else 80, placeholder=" …"), "soft", 8.5)
     axes.set(xlim=(0, 1), ylim=(0, 1))
 
 

@@ -56,13 +56,13 @@ class Figure:
         """Write picture, data (CSV) and caption with table (text) into a folder; on paper or in the dark."""
         if form not in FORMATS:
             raise DomainError(f"A figure is written as one of {', '.join(FORMATS)}, got {form!r}.")
-        from bismut.figures.style import styled
+        from bismut.figures.style import styled, write_picture
 
         folder.mkdir(parents=True, exist_ok=True)
         picture, file, words = folder / f"{self.name}.{form}", folder / f"{self.name}.csv", folder / f"{self.name}.txt"
         with styled(dark) as plt:
             drawn = self.draw(data)
-            drawn.savefig(picture, dpi=160)
+            write_picture(drawn, picture, dpi=160)
             plt.close(drawn)
         records = self.records(data)
         with file.open("w", newline="", encoding="utf-8") as out:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bismut.errors import BismutError
-from bismut.figures.style import check_installed, colour, styled
+from bismut.figures.style import check_installed, colour, styled, write_picture
 from bismut.registry import PROVIDERS
 from bismut.response import FreeEnergy, Transport
 
@@ -72,5 +72,4 @@ def free_energy(measured: FreeEnergy, file: str | Path | None = None, dark: bool
 
 def _written(figure: Any, file: str | Path | None) -> None:
     if file is not None:
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(file, dpi=130)
+        write_picture(figure, file, dpi=130)

@@ -1,10 +1,13 @@
 """How our pictures look: colours of `bismut/palette.py`, on paper or in the dark, and fonts that stay readable when halved."""
 
 from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 from bismut.errors import BismutError
 from bismut.palette import DARK, LIGHT, Palette
+from bismut.store import write_file
 
 # A name, a colour and a dash for each method in every figure.
 METHODS = {
@@ -50,6 +53,15 @@ def check_installed() -> None:
         raise BismutError(
             "Pictures need matplotlib, which is not installed here: pip install 'bismut[figures]', or pip install matplotlib."
         ) from problem
+
+
+def write_picture(figure: Any, file: str | Path, **options: Any) -> Path:
+    """Write a figure of matplotlib, whole or not at all; its format is the ending of the file, PNG if it has none."""
+    file = Path(file)
+    file = file if file.suffix else file.with_name(f"{file.name}.png")
+    picture = BytesIO()
+    figure.savefig(picture, format=file.suffix[1:].lower(), **options)
+    return write_file(file, picture.getvalue())
 
 
 @contextmanager

@@ -149,7 +149,8 @@ def domain_of(space: Any, role: str = "") -> Domain:
     elif callable(space):
         remedy = " The space is the first argument, the density the second."
     elif isinstance(space, Mapping):
-        remedy = " It is empty." if not space else " Its names must be texts."
+        wrong = [name for name in space if not isinstance(name, str)]
+        remedy = f" Names are text, and {wrong[0]!r} is not." if wrong else " It is empty: name a parameter."
     raise BismutError(
         f"{role or 'Expected '}a space such as bm.SO3(), a domain such as bm.Sphere(2), or a dictionary of them by name, got {shown(space)}.{remedy}"
     )

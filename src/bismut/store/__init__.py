@@ -10,6 +10,7 @@ from bismut.store.run_stored import RunJournal, StoredResult, run_and_store
 from bismut.store.run_writer import RunWriter
 from bismut.store.save_load import RunFolder, load, read_run, save
 from bismut.store.simulation_folder import SimulationFolder
+from bismut.store.single_file import keep_file, write_file
 from bismut.store.verify_data import DataReport, verify_data
 from bismut.store.zarr_writer import LabelledArray, ZarrGroup
 
@@ -30,6 +31,7 @@ __all__ = [
     "blocks_of",
     "check_other_parts",
     "claim",
+    "keep_file",
     "load",
     "merge_parts",
     "open_run",
@@ -45,4 +47,5 @@ __all__ = [
     "source_hash",
     "verify_data",
     "versions",
+    "write_file",
 ]

@@ -24,7 +24,7 @@ from bismut.operating_system import deferred_signals
 from bismut.store.files import os_errors_as_write_errors, remove
 from bismut.store.layout import PARTS, README, SCHEMA, foreign_files, is_run, remove_run, settled, sweep
 from bismut.store.layout import __doc__ as LAYOUT
-from bismut.store.lock import LOCK, Lock, alive, read_owner
+from bismut.store.lock import LOCK, Lock, alive, describe_owner, read_owner
 from bismut.store.manifest import MANIFEST, Manifest
 from bismut.store.run_reader import StoredRun, has_data, open_run, sibling
 from bismut.store.run_writer import RunWriter
@@ -139,6 +139,9 @@ def _replace(path: Path, overwrite: bool) -> RunWriter:
     if not overwrite:
         if not is_run(path):
             raise StoreError(f"{path} exists already and is not the folder of a run. Choose another name.")
+        owner = read_owner(path / LOCK)
+        if owner and alive(owner) is not False:  # not a run that --overwrite could replace
+            raise StoreError(f"{path} is being written by {describe_owner(owner)}. Wait for it to end, or choose another name.")
         raise StoreError(f"{path} exists already. Choose another name, or replace it with --overwrite (in Python overwrite=True).")
     if not is_run(path):
         raise StoreError(f"{path} exists and is not the folder of a run, so it is not replaced. Choose another name.")

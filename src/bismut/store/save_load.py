@@ -7,9 +7,7 @@ group `final` with the last states; a group `outcome` with what failed; and attr
 from __future__ import annotations
 
 import platform
-import tempfile
 import warnings
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -33,9 +31,10 @@ from bismut.store.manifest import MANIFEST
 from bismut.store.provenance import now, read_provenance
 from bismut.store.run_reader import StoredRun, read_stable
 from bismut.store.run_writer import RunWriter
+from bismut.store.single_file import write_elsewhere
 from bismut.store.verify_data import damage_message, problems_of
 from bismut.store.xarray_tree import tree_of
-from bismut.store.zarr_writer import LabelledArray, ZarrGroup, quoted_name
+from bismut.store.zarr_writer import LabelledArray, ZarrGroup
 
 if TYPE_CHECKING:
     import xarray
@@ -56,7 +55,7 @@ def save(result: Result, path: str | Path, *, overwrite: bool = False) -> Path:
     try:
         return _save(result, path, overwrite=overwrite)
     except WriteError as problem:
-        other = _write_elsewhere(path, problem, partial(_save, result))
+        other = write_elsewhere(path, problem, partial(_save, result))
         warnings.warn(f"{problem} The result is kept in {other} instead.", RuntimeWarning, stacklevel=3)
         return other
 
@@ -72,7 +71,7 @@ def store_result(run: RunWriter, result: Result, fields: dict[str, Any], problem
     except WriteError as second:
         problem = problem or second
     try:
-        return _write_elsewhere(run.path, problem, partial(_save, result, documents=documents, fields=fields)), str(problem)
+        return write_elsewhere(run.path, problem, partial(_save, result, documents=documents, fields=fields)), str(problem)
     except WriteError:  # no space anywhere: the numbers can still be printed
         return None, str(problem)
 
@@ -82,16 +81,6 @@ def _save(
 ) -> Path:
     with claim(path, documents, asked=_asked_counts(result), overwrite=overwrite) as run:
         return commit_result(run, result, fields or {})
-
-
-def _write_elsewhere(path: Path, problem: WriteError, write: Callable[[Path], Path]) -> Path:
-    """Write to the first other place that has space: the folder for temporary files, the current one, or the user's own."""
-    for base in (tempfile.gettempdir, Path.cwd, Path.home):
-        try:
-            return write(Path(tempfile.mkdtemp(prefix="bismut-", dir=base())) / quoted_name(path.name))
-        except (OSError, RuntimeError, WriteError):  # no such place, or no space there either
-            continue
-    raise problem
 
 
 def commit_result(run: RunWriter, result: Result, fields: dict[str, Any], failed: bool = False) -> Path:

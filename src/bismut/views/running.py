@@ -22,6 +22,7 @@ from bismut.errors import BismutError, DomainError
 from bismut.gallery import Entry
 from bismut.mechanics import Maxwell, Scheme, State, System, box_of
 from bismut.noise import Path
+from bismut.store import write_file
 from bismut.views.document import document, file, inline
 from bismut.views.live_poses import Poses, poses
 from bismut.views.running_program import PageRun, Slider, controls_of, default_observables, page_run, path_limits, program_data
@@ -72,10 +73,7 @@ class Page:
 
     def save(self, path: str | File) -> File:
         """Write the page, and return where it is."""
-        path = File(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.html, encoding="utf-8")
-        return path
+        return write_file(path, self.html.encode())
 
     def __repr__(self) -> str:
         return f"Page({self.shown['title']}: {self.code_size / 1e3:.0f} kB of WebAssembly, {len(self.program['controls'])} sliders)"

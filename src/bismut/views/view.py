@@ -17,6 +17,7 @@ from bismut.errors import DomainError
 from bismut.formatting import counted
 from bismut.gallery import Entry
 from bismut.mechanics import Body, System, box_of
+from bismut.store import write_file
 from bismut.views.default_drawing import default_drawing
 from bismut.views.document import page
 from bismut.views.motion import Motion, colours, motions
@@ -36,10 +37,7 @@ class View:
 
     def save(self, path: str | Path) -> Path:
         """Write the page, and return where it is."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.html, encoding="utf-8")
-        return path
+        return write_file(path, self.html.encode())
 
     def __repr__(self) -> str:
         bodies = max(np.shape(panel.drawing.x)[1] for panel in self.scene.panels)

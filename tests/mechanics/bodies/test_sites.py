@@ -194,3 +194,55 @@ def test_machine_code_and_xla_agree(make):
 def test_what_makes_no_sense_is_refused(make, words):
     with pytest.raises(BismutError, match=words):
         make()
+
+
+def bent(delta: float) -> np.ndarray:
+    """Three points with the angle π − δ, in a general direction if that leaves 0 what it is."""
+    x = np.array([[-1.1, 0, 0], [0, 0, 0], [1.3 * np.cos(delta), 1.3 * np.sin(delta), 0]])
+    return x @ rotations(1)[0].T if delta else x
+
+
+@pytest.mark.parametrize("rest", [np.pi, 1.9])
+@pytest.mark.parametrize("delta", [0.0, 1e-12, 1e-5, 0.05, 0.0995, 0.1, 1.0])
+def test_a_straight_angle_has_its_force(rest, delta):
+    """|∂U/∂x₂| = k |θ − θ₀|/r at every θ, also where it is π; on the tip of the cone of another θ₀ it is 0."""
+    force = np.asarray(jax.grad(bm.angles([(0, 1, 2)], 10.0, rest))(jnp.asarray(bent(delta))))
+    wanted = 0.0 if delta == 0 else 10.0 * abs(np.pi - delta - rest) / 1.3
+    assert np.linalg.norm(force[2]) == pytest.approx(wanted, rel=1e-9 if delta > 1e-6 else 1e-3, abs=1e-14)
+    assert np.abs(force.sum(0)).max() < 1e-13
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9, 1e-4, 0.05, 0.0996, 0.3])
+def test_a_straight_angle_has_its_second_derivatives(delta):
+    """Against differences of the force; straight, with bonds l and l', they are k u uᵀ across, u = (1/l, −1/l − 1/l', 1/l')."""
+    energy, x = bm.angles([(0, 1, 2)], 10.0, np.pi), jnp.asarray(bent(delta))
+    force = jax.jit(jax.grad(lambda q: energy(q.reshape(3, 3))))
+    flat, h = x.reshape(9), 1e-5
+    differences = np.stack([(force(flat + h * e) - force(flat - h * e)) / (2 * h) for e in np.eye(9)])
+    hessian = np.asarray(jax.hessian(lambda q: energy(q.reshape(3, 3)))(flat))
+    assert np.abs(hessian - differences).max() < 1e-6
+    if delta == 0:
+        u = np.array([1 / 1.1, -1 / 1.1 - 1 / 1.3, 1 / 1.3])
+        assert np.linalg.eigvalsh(hessian)[-2:] == pytest.approx(10 * u @ u, rel=1e-12)
+        assert np.abs(np.linalg.eigvalsh(hessian)[:-2]).max() < 1e-12
+
+
+def test_a_straight_molecule_bends_as_its_temperature_says():
+    """⟨U⟩ of ½ k δ² with the density sin δ e^{−U/kT}, from a straight start; false alarm one in 10⁵."""
+    bend = bm.angles([(0, 1, 2)], 20.0, np.pi)
+    system = bm.mechanical(bm.Euclidean(3) ** 3, potential=bm.bonds([(0, 1), (1, 2)], 100.0, 1.0) + bend)
+    scheme = bm.Langevin(system, temperature=1.0, friction=3.0)
+    start = scheme.start(jnp.array([[-1.0, 0, 0], [0, 0, 0], [1, 0, 0]]), temperature=1.0)
+    settings = {"step": 0.02, "steps": 300, "trajectories": 3000, "seed": 3, "every": 300}
+    run = bm.simulate(scheme, start, observe={"U": lambda state: bend(state.q)}, **settings)
+    delta = np.linspace(0, np.pi, 20_001)
+    weight = np.sin(delta) * np.exp(-10 * delta**2)
+    exact = (10 * delta**2 * weight).sum() / weight.sum()
+    assert abs(float(run.U.mean[-1]) - exact) < 4.5 * float(run.U.stderr[-1])
+    assert not run.outcome.failures
+
+
+def test_whole_multiplicities_alone_are_dihedrals():
+    with pytest.raises(BismutError, match=r"multiplicity of dihedrals must be whole.* got 1\.5"):
+        bm.dihedrals([(0, 1, 2, 3)], 1.0, 1.5)
+    bm.dihedrals([(0, 1, 2, 3)], 1.0, [3.0])

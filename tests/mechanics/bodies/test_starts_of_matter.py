@@ -58,7 +58,18 @@ def test_random_places_keep_their_distance(box, count, distance):
 def test_a_packing_that_is_too_dense_is_refused(monkeypatch):
     monkeypatch.setattr("bismut.mechanics.bodies.packing._SWEEPS", 50)
     with pytest.raises(BismutError, match="of the box"):
-        bm.random_packing(60, box=4.0, distance=1.2)
+        bm.random_packing(50, box=4.0, distance=1.2)
+
+
+@pytest.mark.parametrize(
+    ("count", "box", "distance", "percent"),
+    [(1000, 5.0, 1.0, 419), (60, 4.0, 1.2, 85), (11, (10.0,), 1.0, 110), (24, (4.0, 5.0), 1.0, 94), (60, 4.0, np.linspace(1.3, 1.4, 60), 121)],
+)
+def test_a_packing_denser_than_any_is_refused_at_once(monkeypatch, count, box, distance, percent):
+    """Equal balls fill π/√18 of space and π/√12 of the plane at most, others less than all of it."""
+    monkeypatch.setattr("numpy.random.default_rng", lambda seed: pytest.fail("it was tried"))
+    with pytest.raises(BismutError, match=f"would fill {percent}% of the box"):
+        bm.random_packing(count, box=box, distance=distance)
 
 
 def test_thirteen_points_find_the_icosahedron():

@@ -25,7 +25,7 @@ from bismut.figures.runs.distributions import compared, counts, grid, resolved, 
 from bismut.figures.runs.labels import Observed, entitle, mark_survivors, titled
 from bismut.figures.runs.portraits import directions, portrait, section, sphere
 from bismut.figures.runs.swept import against, family, values_of
-from bismut.figures.style import colour, scale, styled
+from bismut.figures.style import colour, scale, styled, write_picture
 
 _SHOWN = 6  # values of a sweep of which pictures are drawn unasked, where each has its own
 
@@ -107,12 +107,11 @@ def _draw_marked(draw: Callable[..., None], data: Any, figure: Any) -> None:
 def save_picture(picture: Picture, name: str, folder: Path, form: str, dark: bool = False) -> Path:
     if form not in FORMATS:
         raise DomainError(f"A picture is written as one of {', '.join(FORMATS)}, got {form!r}.")
-    folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{name}.{form}"
     with styled(dark) as plt:
         figure = plt.figure(figsize=picture.size)
         picture.draw(figure)
-        figure.savefig(file, dpi=160, bbox_inches="tight")  # the mark of survivors stands below the axes
+        write_picture(figure, file, dpi=160, bbox_inches="tight")  # the mark of survivors stands below the axes
         plt.close(figure)
     return file
 

@@ -31,6 +31,7 @@ _CELLS = {
 _SHAPE = {"hexagonal": np.array([1.0, np.sqrt(3.0)])}
 _MARGIN = 1e-9  # relative, by which pairs are pushed farther than asked for
 _SWEEPS = 20_000
+_DENSEST = {1: 1.0, 2: np.pi / np.sqrt(12), 3: np.pi / np.sqrt(18)}  # of equal balls, by dimension (Thue; Kepler's conjecture, proved by Hales)
 
 
 def lattice(kind: str = "fcc", *, box: Any, count: int) -> np.ndarray:
@@ -79,6 +80,15 @@ def random_packing(count: int, *, box: Any, distance: Any, seed: int = 0) -> np.
     size = np.broadcast_to(size, count)
     if size.max() > min(sides) / 2:
         raise DomainError(f"distance must be at most half of the shortest side, {min(sides) / 2:g}, got {size.max():g}.")
+    axes, equal = len(sides), bool(np.all(size == size[0]))
+    ball = np.pi ** (axes / 2) / {1: np.sqrt(np.pi) / 2, 2: 1.0, 3: 0.75 * np.sqrt(np.pi)}[axes]
+    filled = ball * ((size / 2) ** axes).sum() / np.prod(sides)
+    too_dense = DomainError(
+        f"{count} places at that distance were not found: they would fill {filled:.0%} of the box, and random packings end near "
+        "60 %. Make distance smaller or the box larger, or begin with lattice(...)."
+    )
+    if filled > (_DENSEST[axes] if equal else 1.0) * (1 + _MARGIN):  # there is no such packing; a lattice of equal balls may fill the bound itself
+        raise too_dense
     x = np.random.default_rng(seed).uniform(0.0, sides, (count, len(sides)))
     for _ in range(_SWEEPS):
         x = x - sides * np.floor(x / sides)
@@ -95,11 +105,7 @@ def random_packing(count: int, *, box: Any, distance: Any, seed: int = 0) -> np.
         push = (0.5 * ((1 + _MARGIN) * wanted - length) / length)[:, None] * r
         np.add.at(x, i, -push)
         np.add.at(x, j, push)
-    filled = np.pi ** (len(sides) / 2) / {1: np.sqrt(np.pi) / 2, 2: 1.0, 3: 0.75 * np.sqrt(np.pi)}[len(sides)] * ((size / 2) ** len(sides)).sum()
-    raise DomainError(
-        f"{count} places at that distance were not found: they would fill {filled / np.prod(sides):.0%} of the box, and random packings end near "
-        "60 %. Make distance smaller or the box larger, or begin with lattice(...)."
-    )
+    raise too_dense
 
 
 def _sides(box: Any, axes: int) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bismut.sharing.formats import Format, TableSource, require
 from bismut.sharing.frames import Frames
+from bismut.store import write_file
 
 
 def write(source: TableSource, place: Path) -> list[Path]:
@@ -26,8 +27,12 @@ def write(source: TableSource, place: Path) -> list[Path]:
         sets[f"/{run.states}-bodies"] = _bodies(source.moving)
     root = xarray.Dataset(attrs={"Conventions": "CF-1.11", "source": "bismut", "run": json.dumps(run.run, default=str)})
     tree = xarray.DataTree.from_dict({"/": root, **{name: _plain(data) for name, data in sets.items()}})
-    tree.to_netcdf(place, engine="h5netcdf", format="NETCDF4")
-    return [place]
+    return [write_file(place, in_memory(tree))]
+
+
+def in_memory(tree: Any) -> memoryview:
+    """The bytes of a file with a labelled tree. HDF5 writes to memory, because on a full disk it ends the process."""
+    return tree.to_netcdf(engine="h5netcdf", format="NETCDF4")
 
 
 def _bodies(moving: dict[int, Frames]) -> Any:
