@@ -25,6 +25,7 @@ from bismut.formatting import first_of, table, with_error
 from bismut.mechanics import Scheme
 from bismut.noise import Wiener
 from bismut.process import check_process
+from bismut.response.bath import no_bath
 from bismut.response.estimators import NAMES, Estimates, Question, control_for, cost, sample, why_not
 from bismut.response.parameters import parameters_of
 
@@ -150,6 +151,8 @@ def sensitivity(
     """
     check_process()
     steps = _steps(steps, time, step)
+    if equilibrium and (why := no_bath(scheme)):
+        raise BismutError(f"equilibrium=True asks for averages in equilibrium, but there is {why}; or ask at a time, without equilibrium=True.")
     chosen = parameters_of(scheme, parameters)
     starts = start_at(scheme, start, t0)
     if starts.batch and starts.batch != (trajectories,):
