@@ -288,7 +288,7 @@ def test_a_flux_of_ones_own_is_integrated_and_scaled():
 
 
 def test_in_free_flight_no_window_is_long_enough():
-    """Γ = 0: ρ = 1 at all lags, so that a window is half a correlation time however long it is. No verdict, no answer to a force, and what is wrong."""
+    """Γ = 0: ρ = 1 at all lags, so that a window is half a correlation time however long it is. No verdict, and no answer to a force."""
     system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.0 * q @ q)
     scheme = bm.Langevin(system, temperature=1.0, friction=0.0)
     start = scheme.start(jnp.zeros(1), temperature=1.0)

@@ -75,8 +75,8 @@ class Transport:
     ways      by name: "einstein", "green_kubo", "response"
     window    τ, and what half of it gives
     missing   ways that do not apply, with the reason
-    agree     whether all ways agree in every component and in their mean; a false alarm in 10⁻⁴ of runs, by Bonferroni and Student. None where they do,
-              but the window is shorter than 3 correlation times, so that nothing can be said
+    agree     whether all ways agree in every component and in their mean; a false alarm in 10⁻⁴ of runs, by Bonferroni and Student. None where they
+              do, but the window is shorter than 3 correlation times, so that nothing can be said
     curves    lags, and at each lag value and error of Einstein and of Green–Kubo, the mean over components
     """
 
@@ -135,7 +135,7 @@ class Transport:
 
 
 @checked(**(RUN | _OWN))
-def transport(
+def transport(  # noqa: PLR0915
     scheme: Scheme,
     start: Any,
     *,
@@ -227,7 +227,7 @@ def transport(
 
 
 def _check_fluctuations(first: np.ndarray, drift: np.ndarray, flux: Any, dtype: Any) -> None:
-    """Refuse a flux that is not finite although states are, and what is the same at all times; `first` is the slope of the first lag, over its time."""
+    """Refuse a flux that is not finite although states are, and what is constant; `first` is the slope of the first lag over its time."""
     what = "The flux" if flux is not None else "The part of a displacement"
     if not (np.isfinite(first).all() and np.isfinite(drift).all()):
         raise BismutError(
