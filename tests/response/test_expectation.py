@@ -6,9 +6,10 @@ import pytest
 from scipy.stats import binom
 
 import bismut as bm
+from bismut.ensembles import moments
 from bismut.ensembles.moments import Moments
-from bismut.errors import DomainError
-from bismut.response.expectation import _Run
+from bismut.errors import BismutError, DomainError
+from bismut.response.expectation import _follow, _Run
 from bismut.response.levels import Level
 from tests.response.problems import PROBLEMS, langevin_oscillator, oscillator, shaken_spring
 
@@ -143,3 +144,17 @@ def test_coverage(problem):
     assert misses <= binom.ppf(1 - 1e-4, 200, 0.0455)
     deviations = np.array([(mean.value - exact) / mean.stderr for mean in means])
     assert deviations.std() > 0.6  # and errors are not inflated
+
+
+def test_finite_numbers_whose_squares_overflow_do_not_follow_each_other():
+    """hω > 2 makes 1e200 of a number: its variance is infinite, and infinite is not within twice infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        wild = moments.gather(1e200 * np.arange(1.0, 9.0)[:, None])
+    level = Level(8, False, 8, difference=wild, fine=wild, coarse=wild)
+    assert not _follow(level, coupled=False)
+
+
+def test_a_function_that_is_no_number_is_named():
+    scheme, start = oscillator()
+    with pytest.raises(BismutError, match="`of` is NaN or infinite in the last state of every trajectory"):
+        bm.expectation(scheme, start, of=lambda s: jnp.sqrt(-1.0 - s.q[0] ** 2), time=1.0)

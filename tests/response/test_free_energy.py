@@ -134,6 +134,35 @@ def test_refusals():
         bm.free_energy_of_work([1.0], temperature=1.0)
 
 
+def test_without_friction_nothing_is_in_equilibrium():
+    """Γ = 0 keeps the energies of the start, whose averages look settled: refused, 0.44 ± 0.01 where ½ ln 4 is right. Γ of rank 1 is a bath."""
+    potential = lambda q, parameters: 0.5 * parameters["k"] * q @ q
+    system = bm.mechanical(bm.Euclidean(2), potential=potential, parameters={"k": 1.0})
+    settings = {"step": 0.1, "steps": 10, "burn_in": 50, "trajectories": 8}
+    asked = {"parameters": ["k"], "of": lambda s: s.q @ s.q, "equilibrium": True}
+    for none in ({"friction": 0.0}, {"rate": 0.0}, {"friction": jnp.zeros((2, 2))}):
+        scheme = bm.Langevin(system, temperature=1.0, **none)
+        start = scheme.start(jnp.zeros(2), temperature=1.0)
+        with pytest.raises(BismutError, match="no friction, so nothing brings the start into equilibrium: give"):
+            bm.free_energy(scheme, start, parameter="k", between=(1.0, 4.0), **settings)
+        with pytest.raises(BismutError, match="no friction, so nothing brings"):
+            bm.sensitivity(scheme, start, **asked, **settings)
+        with pytest.raises(BismutError, match="no friction, so nothing brings"):
+            bm.fit_averages(scheme, start, averages={"q²": (asked["of"], 1.0)}, parameters=["k"], **settings)
+    with pytest.raises(BismutError, match="no noise, so nothing brings the start into equilibrium"):
+        bm.sensitivity(bm.Verlet(system), bm.Verlet(system).start(jnp.zeros(2), temperature=1.0), **asked, **settings)
+    scheme = bm.Langevin(system, temperature=1.0, friction=jnp.array([[1.0, 1.0], [1.0, 1.0]]))
+    assert bm.free_energy(scheme, start, parameter="k", between=(1.0, 4.0), **settings).ways
+
+
+@pytest.mark.parametrize("end", [1e3, 1e5])
+def test_work_of_an_unstable_step_gives_no_number(end):
+    """hω = 6 and 63: work grows to 10¹⁶⁷ kT, or beyond all numbers. A sentence in place of ΔF ± 0, or of a division by zero."""
+    scheme, start = trap(splitting=bm.BAOAB)
+    with pytest.raises(BismutError, match="is unstable there, and no ΔF follows"):
+        bm.free_energy(scheme, start, parameter="k", between=(1.0, end), step=0.2, steps=10, burn_in=50, trajectories=20, seed=1)
+
+
 def elsewhere(**functions):
     """A system whose parameter λ stands where the functions say."""
     return bm.mechanical(bm.Euclidean(3), **{"potential": lambda q: 0.5 * q @ q, "parameters": {"λ": 1.0}} | functions)

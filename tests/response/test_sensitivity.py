@@ -359,3 +359,14 @@ def test_a_hundred_thousand_steps_backwards():
     back = backward(scheme, start, square, chosen, Wiener(1), **run)
     np.testing.assert_allclose(back.gradient, there.tangent, rtol=1e-8, atol=1e-8)
     assert back.held <= SLOTS + 1
+
+
+@pytest.mark.parametrize("method", ["pathwise", "covariance"])
+def test_a_function_that_is_no_number_is_named(method):
+    """A smaller step would not help; nor would it with one trajectory, which has no error."""
+    scheme, start = spring()
+    settings = {"parameters": ["k"], "step": 0.1, "steps": 10, "method": method, "equilibrium": method == "covariance"}
+    with pytest.raises(BismutError, match=r"O, the function `of`, is NaN or infinite"):
+        bm.sensitivity(scheme, start, of=lambda s: jnp.sqrt(-1.0 - s.q[0] ** 2), trajectories=4, **settings)
+    with pytest.raises(DomainError, match=r"trajectories must be a whole number ≥ 2, got 1. Errors"):
+        bm.sensitivity(scheme, start, of=square, trajectories=1, **settings)

@@ -6,7 +6,7 @@ import pytest
 
 import bismut as bm
 from bismut.ensembles import moments
-from bismut.errors import DomainError
+from bismut.errors import BismutError, DomainError
 from bismut.response.displacements import Spread, Summary, _fluctuations
 from bismut.response.pushed import bodies_pushed
 from bismut.response.transport import Estimate, Transport, _agree
@@ -324,6 +324,41 @@ def test_a_flux_of_ones_own_is_integrated_and_scaled():
     measured = bm.transport(scheme, start, step=0.1, steps=1000, trajectories=256, every=1, lags=100, seed=3, flux=lambda s: s.p, scale=3.0)
     assert "not known" in measured.missing["response"]
     assert within(measured, 3 * 0.5 * 0.1 / np.tanh(0.1))
+
+
+def test_in_free_flight_no_window_is_long_enough():
+    """Γ = 0: ρ = 1 at all lags, so that a window is half a correlation time however long it is. No verdict, and no answer to a force."""
+    system = bm.mechanical(bm.Euclidean(1), potential=lambda q: 0.0 * q @ q)
+    scheme = bm.Langevin(system, temperature=1.0, friction=0.0)
+    start = scheme.start(jnp.zeros(1), temperature=1.0)
+    measured = bm.transport(scheme, start, step=0.1, steps=400, trajectories=64, every=2, lags=20, seed=1)
+    assert measured.agree is None
+    assert "TOO SHORT TO TELL" in repr(measured)
+    assert "the ways agree" not in repr(measured)
+    assert "shorter than 3 correlation times" in measured.doubt
+    assert "nothing brings the start into equilibrium" in measured.doubt
+    assert "heats" in measured.missing["response"]
+
+
+WRONG = {  # of transport: what is given, and what the refusal says
+    "part that is text": ({"part": "x"}, "part must be a function of a displacement"),
+    "part beyond the last": ({"part": lambda v: v[7]}, "do not have: index 7 is out of bounds"),
+    "flux that is text": ({"flux": "x"}, "flux must be a function of a State"),
+    "flux that is NaN": ({"flux": lambda s: jnp.sqrt(-1.0 - s.p**2)}, "The flux is NaN or infinite"),
+    "flux that is constant": ({"flux": lambda s: 3.0 + 0.0 * s.p}, "The flux does not fluctuate: it is .3. 3.."),
+    "scale": ({"scale": float("nan")}, "scale must be one finite number, got nan"),
+    "window": ({"window": "long"}, "window must be a positive number"),
+    "trajectories": ({"trajectories": 1}, "trajectories must be a whole number ≥ 2, got 1. Errors"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_has_no_transport_is_refused(what):
+    system = bm.mechanical(bm.Euclidean(2), potential=lambda q: 0.0 * q @ q)
+    scheme = bm.Langevin(system, temperature=1.0, friction=2.0)
+    change, said = WRONG[what]
+    with pytest.raises(BismutError, match=said):
+        bm.transport(scheme, scheme.start(jnp.zeros(2), temperature=1.0), **{"step": 0.1, "steps": 200, "trajectories": 8, "lags": 20} | change)
 
 
 def test_a_window_that_is_too_short_is_reported():

@@ -53,4 +53,4 @@ def transport(
     ready, quantity = (from_options(what, typed), None) if flux is None else of_quantity(what, typed, flux, "--flux")
     followed = {"flux": flux_of(quantity, entry), "part": part_of(ready.scheme.space, part, weights), "scale": scale, "response": response}
     measured = measure(ready.scheme, ready.start, lags=lags, every=stride, window=window, **followed, **numbers(ready))
-    finish(measured, measured.agree, as_json, picture, dark)
+    finish(measured, bool(measured.agree), as_json, picture, dark)

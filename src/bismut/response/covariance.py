@@ -26,6 +26,7 @@ from bismut.ensembles.observers.watcher import Watcher
 from bismut.flows import Brownian, Langevin
 from bismut.mechanics import Scheme
 from bismut.noise import Path
+from bismut.response.bath import no_bath
 from bismut.response.parameters import Parameters, in_constraint, in_mass
 
 
@@ -102,6 +103,8 @@ def why_not(scheme: Scheme, parameters: Parameters) -> str:
     """Why the stationary state is not exp(−H/kT), or not known to be; empty where it is."""
     if not isinstance(scheme, Langevin | Brownian):
         return "only Langevin and Brownian motion have a known stationary state"
+    if why := no_bath(scheme):
+        return why
     system = scheme.system
     if scheme.time_dependent:
         return "what depends on time has no stationary state"

@@ -154,11 +154,17 @@ class _Run:
         while True:
             pair = Level(2 * steps, False, 2 * steps)
             pair.add(problem, _PILOT)
+            if pair.undefined == pair.drawn:
+                raise BismutError(
+                    "The function `of` is NaN or infinite in the last state of every trajectory, although the states are finite. Mend it."
+                )
             if not pair.failed and _follow(pair, coupled=step is None and problem.scheme.pathwise):
                 break
             steps *= 2
             if 4 * steps > _FINEST:
-                why = "trajectories fail" if pair.failed else "runs at h and h/2 on one noise do not follow each other"
+                why = "runs at h and h/2 on one noise do not follow each other"
+                why = "trajectories fail" if pair.failed else why
+                why = f"`of` is not finite in {pair.undefined} of {pair.drawn} trajectories, whose states are," if pair.undefined else why
                 raise BismutError(f"At {steps // 2} steps {why} still. Give step= a step at which the scheme is known to work, or a shorter time.")
         levels = [Level(steps, True, steps + 2**20), pair, Level(4 * steps, False, 4 * steps)]
         for level in (levels[0], levels[2]):
@@ -245,6 +251,11 @@ class _Run:
                 return
             weights = self.weights()
             spread = [float(np.max(w * np.sqrt(level.variance))) for w, level in zip(weights, self.levels, strict=True)]
+            if not np.isfinite(spread).all():
+                raise BismutError(
+                    f"The function `of` varies so much that its variance overflows: the step {self.problem.time / self.levels[0].steps:.3g} is "
+                    "unstable, or the mean does not exist. Give a smaller step=."
+                )
             total = sum(s * math.sqrt(level.cost) for s, level in zip(spread, self.levels, strict=True))
             wanted = [1.05 * total * s / math.sqrt(level.cost) * (SURE / room) ** 2 for s, level in zip(spread, self.levels, strict=True)]
             missing = [max(0, math.ceil(n) - level.count) for n, level in zip(wanted, self.levels, strict=True)]
@@ -298,5 +309,7 @@ def _some(which: np.ndarray) -> str:
 def _follow(pair: Level, coupled: bool) -> bool:
     """Whether the coarse run is no wilder than the fine one and, if they are to be coupled, explains half of its variance."""
     fine, coarse, both = variance_of(pair.fine), variance_of(pair.coarse), pair.variance
+    if not (np.isfinite(coarse).all() and np.isfinite(fine).all()):  # finite numbers whose squares overflow: the step is unstable
+        return False
     tiny = 1e-20 * (1 + np.abs(pair.fine.mean if pair.fine is not None else 0.0)) ** 2
     return bool(np.all(coarse <= 2 * fine + tiny) and (not coupled or np.all(both <= 0.5 * fine + tiny)))

@@ -19,7 +19,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bismut.arguments import Rule, checked, is_number
+from bismut.arguments import Rule, checked, integer, is_number
 from bismut.ensembles import request, run_request, time_average
 from bismut.ensembles.checks import RUN
 from bismut.ensembles.observable import Observable
@@ -35,7 +35,7 @@ from bismut.registry import PROVIDERS
 from bismut.response.covariance import why_not
 from bismut.response.parameters import in_mass, in_potential, in_temperature, parameters_of
 from bismut.response.protocol import between, moved
-from bismut.response.work_statistics import Difference, bennett, checked_work, crossing, jarzynski, needed
+from bismut.response.work_statistics import Difference, bennett, checked_work, crossing, jarzynski, needed, resolved
 
 _NODES = 9  # of which every second one is a rule of its own
 _ELSEWHERE = {"the mass": in_mass, "the temperature": in_temperature}  # what a protocol of the potential leaves as it is, and F does not
@@ -115,7 +115,7 @@ def free_energy_of_work(forward: Any, backward: Any = None, *, temperature: floa
     return _report(there, back, float(temperature), {}, f"{len(there)} trajectories forward, {0 if back is None else len(back)} backward")
 
 
-@checked(**(RUN | {"between": _ENDS}))
+@checked(**(RUN | {"between": _ENDS, "trajectories": integer(2).but("Errors are over independent trajectories.")}))
 def free_energy(
     scheme: Scheme,
     start: Any,
@@ -155,6 +155,7 @@ def free_energy(
     kT, settings = float(scheme.kT(0.0)), {"step": step, "trajectories": trajectories}
     there = _work(driven, start, (a, b), settings, steps, burn_in, Wiener(seed), 0)
     back = _work(driven, start, (b, a), settings, steps, burn_in, Wiener(seed), 2 * trajectories)
+    _check_work(there, back, (a, b), parameter, kT, settings)
     ways = {"integration": _integrated(scheme, start, parameter, a, b, settings, steps, burn_in, seed)} if integrate else {}
     subject = f"{scheme.title} on {scheme.space}, {parameter}: {a:g} → {b:g} in t = {steps * step:g}, {len(there)} + {len(back)} trajectories"
     failed = 2 * trajectories - len(there) - len(back)
@@ -175,11 +176,25 @@ def _work(driven: Scheme, start: Any, ends: tuple[float, float], settings: dict,
     rows = jax.tree.map(lambda leaf: np.asarray(leaf)[finite], State(settled.q, settled.p))
     begun = moving.start(rows.q, momentum=rows.p, ledger=True)
     common["trajectories"] = int(finite.sum())
+    if not finite.any():
+        return np.empty(0)
     run = run_request(request(moving, begun, steps=steps, path=path.shift(max(burn_in, 1)), **common), progress=False)
     assert run.final is not None
     assert run.final.ledger is not None
     work = np.asarray(run.final.ledger.work)
     return work[np.isfinite(work)]
+
+
+def _check_work(there: np.ndarray, back: np.ndarray, ends: tuple[float, float], name: str, kT: float, settings: dict) -> None:
+    """Refuse work of which e^{−W/kT} cannot be formed: that of a step beyond the limit of stability grows by a factor in each of them."""
+    for work, (begin, end) in ((there, ends), (back, ends[::-1])):
+        if len(work) >= 2 and resolved(work, kT):
+            continue
+        largest = f"up to {np.abs(work).max() / kT:.2g} kT" if len(work) >= 2 else f"finite in {len(work)} of {settings['trajectories']} trajectories"
+        raise BismutError(
+            f"The work on the way of {name!r} from {begin:g} to {end:g} is {largest}: step = {settings['step']:g} is unstable there, and no ΔF "
+            "follows. Take a smaller step, or ends that are nearer to each other."
+        )
 
 
 def _integrated(scheme: Scheme, start: Any, name: str, a: float, b: float, settings: dict, steps: int, burn_in: int, seed: int) -> Difference:

@@ -33,8 +33,8 @@ class Problem:
     seed: int
     t0: float
 
-    def values(self, steps: int, substeps: int, first: int, trajectories: int) -> np.ndarray:
-        """f at the end for each trajectory, flat (trajectories, components); NaN for those that failed."""
+    def values(self, steps: int, substeps: int, first: int, trajectories: int) -> tuple[np.ndarray, int]:
+        """f at the end for each trajectory, flat (trajectories, components), NaN for those that failed; and how many those are."""
         path = Wiener(self.seed, substeps=substeps)
         run = run_request(
             request(
@@ -51,7 +51,7 @@ class Problem:
             ),
             progress=False,
         )
-        return np.asarray(run.observables["of"].value)[:, -1].reshape(trajectories, -1)
+        return np.asarray(run.observables["of"].value)[:, -1].reshape(trajectories, -1), len(run.outcome.failures)
 
 
 @dataclass
@@ -70,6 +70,7 @@ class Level:
     fine: Moments | None = field(default=None, repr=False)
     coarse: Moments | None = field(default=None, repr=False)
     failed: int = 0
+    undefined: int = 0  # of those that failed, where the states are finite and f is not, at least
     drawn: int = 0
 
     @property
@@ -100,10 +101,11 @@ class Level:
         while trajectories > 0:
             n = min(trajectories, _PORTION)
             first = self.number * _APART + self.drawn
-            fine = problem.values(self.steps, 1, first, n)
-            coarse = None if self.alone else problem.values(self.steps // 2, 2, first, n)
+            fine, lost = problem.values(self.steps, 1, first, n)
+            coarse, more = (None, 0) if self.alone else problem.values(self.steps // 2, 2, first, n)
             counted = np.isfinite(fine).all(1) & (True if coarse is None else np.isfinite(coarse).all(1))
             self.failed += int(n - counted.sum())
+            self.undefined += max(int(n - counted.sum()) - lost - more, 0)
             self.drawn += n
             trajectories -= n
             if not counted.any():

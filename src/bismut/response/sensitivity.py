@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import numpy as np
 
-from bismut.arguments import Rule, checked, one_of, positive
+from bismut.arguments import Rule, checked, integer, one_of, positive
+from bismut.ensembles import request, run_request, values
 from bismut.ensembles.checks import RUN
 from bismut.ensembles.observable import measure
 from bismut.ensembles.starts import start_at
@@ -25,11 +27,13 @@ from bismut.formatting import first_of, table, with_error
 from bismut.mechanics import Scheme
 from bismut.noise import Wiener
 from bismut.process import check_process
+from bismut.response.bath import no_bath
 from bismut.response.estimators import NAMES, Estimates, Question, control_for, cost, sample, why_not
 from bismut.response.parameters import parameters_of
 
 _PILOT, _SHARE = 64, 10  # trajectories of a pilot at least; or a tenth of the run
 _APART = 2**40  # trajectory numbers between the run and the pilots
+_TWO = integer(2).but("Errors are over independent trajectories.")
 _NAMES = Rule("names of parameters such as ['k', 'temperature']", lambda value: isinstance(value, str | Sequence))
 
 
@@ -115,7 +119,7 @@ def _numbers(value: np.ndarray, error: np.ndarray) -> str:
     return with_error(value[0], error[0]) if np.size(value) == 1 else with_error(value, error)
 
 
-@checked(**(RUN | {"parameters": _NAMES, "time": positive, "method": one_of("auto", *NAMES)}))
+@checked(**(RUN | {"parameters": _NAMES, "time": positive, "trajectories": _TWO, "method": one_of("auto", *NAMES)}))
 def sensitivity(
     scheme: Scheme,
     start: Any,
@@ -150,6 +154,8 @@ def sensitivity(
     """
     check_process()
     steps = _steps(steps, time, step)
+    if equilibrium and (why := no_bath(scheme)):
+        raise BismutError(f"equilibrium=True asks for averages in equilibrium, but there is {why}; or ask at a time, without equilibrium=True.")
     chosen = parameters_of(scheme, parameters)
     starts = start_at(scheme, start, t0)
     if starts.batch and starts.batch != (trajectories,):
@@ -215,10 +221,22 @@ def _different(able: list[str]) -> list[str]:
 
 def _estimate(name: str, question: Question, control: Any, seen: Estimates) -> Estimator:
     n = len(seen.each)
+    if (n < 2 or not np.isfinite(seen.each).all()) and _undefined(question):
+        raise BismutError("O, the function `of`, is NaN or infinite in states that are finite: a root or a logarithm of a negative number? Mend it.")
     if n < 2:
         raise BismutError(f"Errors are over trajectories that finished, of which {name} has {n}; {seen.failed} failed. Take a smaller step.")
     stderr = seen.each.std(0, ddof=1) / math.sqrt(n)
     return Estimator(seen.each.mean(0), stderr, n, seen.failed, cost(name, question, control, seen.engine), seen.engine, seen.note)
+
+
+def _undefined(question: Question) -> bool:
+    """Whether O is no number in the last state of some trajectory, although that is finite; asked where an estimator has no answer."""
+    run, few = question.run, 1 if question.batch else 8
+    start = jax.tree.map(lambda leaf: leaf[0], question.start) if question.batch else question.start
+    settings = {"step": run["step"], "steps": run["burn_in"] + run["steps"], "trajectories": few, "t0": run["t0"], "path": question.path}
+    seen = run_request(request(question.scheme, start, observe={"of": values(question.of, every=settings["steps"])}, **settings), progress=False)
+    last = np.asarray(seen.observables["of"].value)[:, -1].reshape(few, -1)
+    return int((~np.isfinite(last).all(1)).sum()) > len(seen.outcome.failures)
 
 
 def _eligible(able: list[str], estimators: dict[str, Estimator]) -> list[str]:

@@ -23,7 +23,7 @@ import jax
 import numpy as np
 from scipy.stats import t as student
 
-from bismut.arguments import checked
+from bismut.arguments import Rule, checked, flag, integer, number, positive
 from bismut.ensembles import request, run_request
 from bismut.ensembles.checks import RUN
 from bismut.ensembles.starts import start_at
@@ -34,12 +34,22 @@ from bismut.mechanics import Scheme
 from bismut.process import check_process
 from bismut.registry import PROVIDERS
 from bismut.response import answers, pushed
+from bismut.response.bath import no_bath
 from bismut.response.displacements import Spread, adds_up, looks_between, turned_in_a_step
 
 _TIMES = 8.0  # correlation times in a window
+_FEWEST = 3.0  # of them, below which e⁻³ and more is missing from all ways alike, and that they agree says nothing
 _FALSE = 1e-4  # probability that ways which agree are said not to, over all components and pairs of ways together
 _MOST = 6  # components of a tensor
 _SHARE = 4  # of the run, the part that each of the four forces takes
+_OWN = {
+    "trajectories": integer(2).but("Errors are over independent trajectories."),
+    "part": Rule("a function of a displacement, such as lambda v: v[0]", callable),
+    "flux": Rule("a function of a State, such as lambda state: state.p", callable),
+    "window": positive,
+    "response": flag,
+    "scale": number("one finite number"),
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,8 @@ class Transport:
     ways      by name: "einstein", "green_kubo", "response", "transient"
     window    τ, and what half of it gives
     missing   ways that do not apply, with the reason
-    agree     whether all ways agree in every component and in their mean; a false alarm in 10⁻⁴ of runs, by Bonferroni and Student
+    agree     whether all ways agree in every component and in their mean; a false alarm in 10⁻⁴ of runs, by Bonferroni and Student. None where they
+              do, but the window is shorter than 3 correlation times, so that nothing can be said
     curves    lags, and at each lag value and error of Einstein and of Green–Kubo, the mean over components
     """
 
@@ -74,7 +85,7 @@ class Transport:
     window: float
     correlation_time: float
     half: dict[str, float]
-    agree: bool
+    agree: bool | None
     doubt: str
     curves: dict[str, np.ndarray] = field(repr=False)
     subject: str = ""
@@ -95,7 +106,8 @@ class Transport:
 
     def __repr__(self) -> str:
         d = len(self.value)
-        verdict = "the ways agree" if self.agree else "THE WAYS DO NOT AGREE"
+        verdicts = {True: "the ways agree", False: "THE WAYS DO NOT AGREE", None: "THE WINDOW IS TOO SHORT TO TELL WHETHER THE WAYS AGREE"}
+        verdict = verdicts[self.agree]
         by = "" if self.agree else f" by {self.best}"
         lines = [f"{self.subject}: {with_error(*self.ways[self.best].trace)}{by}{f' (mean of {d} components)' if d > 1 else ''}; {verdict}"]
         for name, one in self.ways.items():
@@ -122,8 +134,8 @@ class Transport:
         return PROVIDERS["transport"](self, file, dark)
 
 
-@checked(**RUN)
-def transport(
+@checked(**(RUN | _OWN))
+def transport(  # noqa: PLR0915
     scheme: Scheme,
     start: Any,
     *,
@@ -176,6 +188,7 @@ def transport(
         for name in ("einstein", "green_kubo")
         for kind in ("", "_stderr", "_mean", "_mean_stderr")
     }
+    _check_fluctuations(both["green_kubo" if seen else "einstein"][1] / (scale or 1.0) / lag[1], np.asarray(spread.drift), flux, scheme.system.dtype)
     index, tau, doubts = _window(lag, np.asarray(spread.reach) if seen else lag, both, seen, window)
     if flux is None and not adds_up(scheme.space) and (turn := turned_in_a_step(scheme, start, step)) > 1:
         doubts.append(f"an angle may turn half way in one step ({turn:.2g} times as far, at five standard deviations): take a smaller step")
@@ -191,6 +204,9 @@ def transport(
     halves = {name: float(both[f"{name}_mean"][max(1, index // 2)]) for name in names}
     why = "" if response else "response=False"
     why = why or ("the force that drives a flux is not known" if flux is not None else pushed.why_not(scheme))
+    if none := no_bath(scheme):
+        why = why or "without friction a force heats what it pushes"
+        doubts.append(f"there is {none.partition(':')[0]}: the numbers are those of the energies it has, right if it was drawn from equilibrium")
     bodies, why = pushed.bodies_pushed(scheme, start, watch.picked) if not why else (0, why)
     if why:
         missing |= {"response": why, "transient": why}
@@ -202,12 +218,38 @@ def transport(
         halves["transient"] = answered["transient"].half
     curves = {"lag": lag} | {f"{name}{kind}": both[f"{name}_mean{kind}"] for name in names for kind in ("", "_stderr")}
     agree = _agree(ways, n)
-    doubts += [] if agree else ["two ways differ by more than their errors allow: a longer window (lags, every) or burn_in may tell which is right"]
+    if agree and lag[index] < _FEWEST * (tau - 2 * lag[1]):  # of a flux that is forgotten between two lags 2∫ρ² still has 2 of them
+        agree = None
+        doubts.append(
+            f"the window is shorter than {_FEWEST:g} correlation times of the flux, too short to tell: take more lags, a larger every or window"
+        )
+    elif not agree:
+        doubts.append("two ways differ by more than their errors allow: a longer window (lags, every) or burn_in may tell which is right")
     subject = f"{scheme.title} on {scheme.space}, step {step:g}, {n} trajectories: " + ("diffusion" if flux is None else "integral of the flux")
     return Transport(ways, missing, float(lag[index]), tau, halves, agree, "; ".join(doubts), curves, subject)
 
 
+def _check_fluctuations(first: np.ndarray, drift: np.ndarray, flux: Any, dtype: Any) -> None:
+    """Refuse a flux that is not finite although states are, and what is constant; `first` is the slope of the first lag over its time."""
+    what = "The flux" if flux is not None else "The part of a displacement"
+    if not (np.isfinite(first).all() and np.isfinite(drift).all()):
+        raise BismutError(
+            f"{what} is NaN or infinite, although trajectories are finite: a root or a logarithm of a negative number, or a quotient by 0?"
+        )
+    if not np.any(np.abs(np.diagonal(first)) > 64 * float(np.finfo(dtype).eps) * drift**2):  # round-off of what the drift takes away
+        raise BismutError(
+            f"{what} does not fluctuate: it is {np.array2string(drift, precision=6)} at all times. What is constant has no transport coefficient."
+        )
+
+
 def _check_components(scheme: Scheme, start: Any, watch: Spread) -> None:
+    if watch.part is not None:
+        try:
+            watch.part(jax.tree.map(lambda leaf: np.zeros(leaf.shape), jax.eval_shape(lambda: scheme.space.zero(scheme.system.dtype))))
+        except IndexError as problem:  # JAX takes the last component in place of one that there is not
+            raise DomainError(f"part picks a component that displacements of {scheme.space} do not have: {problem}.") from problem
+        except Exception:  # of what NumPy has not, such as v.at
+            pass
     example = start_at(scheme, start, 0.0).example
     shape = jax.eval_shape(lambda state: watch.begin(scheme, state, 0.0).position, example).shape
     if shape[1] > _MOST:

@@ -47,6 +47,11 @@ def checked_work(work: Any, name: str) -> np.ndarray:
     return array
 
 
+def resolved(work: np.ndarray, kT: float) -> bool:
+    """Whether W/kT is known to a thousandth: beyond 4·10¹² kT the last digit of W is more than that."""
+    return bool(np.spacing(np.abs(work).max()) <= 1e-3 * kT)
+
+
 def jarzynski(work: np.ndarray, kT: float, sign: int = 1) -> Difference:
     """−kT ln ⟨e^{−W/kT}⟩, of the other direction (sign −1) its negative."""
     x = -work / kT
