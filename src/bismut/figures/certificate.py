@@ -84,7 +84,7 @@ def _is_defect(finding: Finding) -> bool:
     return claimed and np.isfinite(finding.limit) and finding.limit > 0 and finding.measured >= 0
 
 
-class _Row(NamedTuple):
+class _FindingRow(NamedTuple):
     """A line of the list; one that goes on from the line above has no mark."""
 
     law: str
@@ -93,15 +93,15 @@ class _Row(NamedTuple):
     wide: bool = False
 
 
-def _rows(findings: Sequence[Finding], verbose: bool) -> list[_Row]:
+def _rows(findings: Sequence[Finding], verbose: bool) -> list[_FindingRow]:
     """The lines of the list. Where reasons are shown, laws that were not measured for one reason stand together above it."""
-    rows: list[_Row] = []
+    rows: list[_FindingRow] = []
     for finding in findings:
         same = [other for other in findings if verbose and not finding.known and not other.known and other.how == finding.how]
         if len(same) < 2:
-            rows.append(_Row(finding.law, finding.how, finding))
+            rows.append(_FindingRow(finding.law, finding.how, finding))
         elif same[0] is finding:
-            rows += [_Row(", ".join(other.law for other in same), "", finding, wide=True), _Row("", finding.how, wide=True)]
+            rows += [_FindingRow(", ".join(other.law for other in same), "", finding, wide=True), _FindingRow("", finding.how, wide=True)]
     return rows
 
 
