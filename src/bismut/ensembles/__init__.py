@@ -43,7 +43,7 @@ from bismut.ensembles.observers.watcher import Watcher
 from bismut.ensembles.plan import Plan, plan
 from bismut.ensembles.request import Request
 from bismut.ensembles.result import Failure, Outcome, Result
-from bismut.ensembles.run import run_request
+from bismut.ensembles.run import complete_run, run_request
 from bismut.ensembles.simulate import request, simulate
 from bismut.ensembles.sweep import with_parameters
 from bismut.ensembles.trajectory import Trajectory, trajectory

@@ -5,6 +5,7 @@ The executor decides where a block is computed; it knows nothing of mechanics, a
 
 from __future__ import annotations
 
+import signal
 from contextlib import closing
 from itertools import takewhile
 
@@ -55,6 +56,14 @@ def run_request(
         merge = OrderedMerge(request, wanted, journal, lambda result: bar.advance(steps, result.trajectories))
         partial = _run_blocks(request, executor, merge, journal, stop, bar)
     return assemble(request, merge.variants, partial, stop, wanted)
+
+
+def complete_run(request: Request) -> Result:
+    """All of a run that is part of a measurement. An interrupt ends the measurement: half a run would be taken for one of half the length."""
+    result = run_request(request, progress=False)
+    if result.outcome.interrupted:
+        raise KeyboardInterrupt(int(getattr(signal, result.outcome.cause, signal.SIGINT)))
+    return result
 
 
 def _run_blocks(request: Request, executor: Executor, merge: OrderedMerge, journal: Journal | None, stop: Stop, bar: Progress) -> PartialBlock | None:

@@ -64,6 +64,9 @@ class Budget:
                 findings = measure()
             except NotEnoughMemory as problem:
                 findings = [not_measured(law, str(problem)) for law in laws]
+            except KeyboardInterrupt:  # the run is complete, and is not lost over what is said about it
+                self.unable = "the certificate was interrupted; bismut verify measures it"
+                findings = [not_measured(law, self.unable) for law in laws]
             except Exception as problem:  # of the user's functions, at points where the run never was: its results are valid all the same
                 findings = [not_measured(law, f"{type(problem).__name__}: {reason_of(problem)}") for law in laws]
         else:

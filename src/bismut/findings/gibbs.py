@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles import request, run_request
+from bismut.ensembles import complete_run, request
 from bismut.errors import BismutError
 from bismut.findings.bath import Bath
 from bismut.findings.cost import seconds_for, step_operations
@@ -227,7 +227,7 @@ def _price(scheme: Langevin, bath: Bath, settled: State, step: float) -> float:
 
 def _shadow(scheme: Langevin, start: Any, count: int, seed: int, bath: Bath, *, step: float, steps: int) -> tuple[np.ndarray, State]:
     """Shadow work in kT of each trajectory, and its last state."""
-    result = run_request(request(scheme, start, step=step, steps=steps, every=steps, trajectories=count, path=Wiener(seed)), progress=False)
+    result = complete_run(request(scheme, start, step=step, steps=steps, every=steps, trajectories=count, path=Wiener(seed)))
     assert result.final is not None
     assert result.final.ledger is not None
     return np.asarray(result.final.ledger.error) / bath.kT, jax.tree.map(jnp.asarray, State(result.final.q, result.final.p))

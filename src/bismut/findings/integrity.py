@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles import Result, request, run_request
+from bismut.ensembles import Result, complete_run, request
 from bismut.findings.checks import Study, check
 from bismut.findings.convergence_study import copies, final_states_by_xla, fine_increments, trajectories_for
 from bismut.findings.finding import Finding, at_most, not_measured, verdict_of
@@ -35,7 +35,7 @@ def integrity(study: Study) -> list[Finding]:
         return []
     scheme, state, path, count = study.scheme, study.state, Wiener(study.seed), trajectories_for(study.scheme)
     common = {"step": study.step, "every": _STEPS, "trajectories": count, "seed": study.seed, "t0": study.t0}
-    run = lambda steps: run_request(request(scheme, state, steps=steps, **common), progress=False)
+    run = lambda steps: complete_run(request(scheme, state, steps=steps, **common))
     uncut = run(_STEPS)
     dW = fine_increments(scheme, path, study.step, _STEPS, count)
     by_xla = final_states_by_xla(scheme, copies(state, count), study.step, dW, _STEPS, study.t0)
@@ -56,7 +56,7 @@ def _engines(uncut: Result, by_xla: State, eps: float) -> Finding:
 
 
 def _cut(scheme: Scheme, half: Result, uncut: Result) -> Finding:
-    rest = run_request(request(scheme, continue_from=half, steps=_STEPS - _STEPS // 2, every=_STEPS), progress=False)
+    rest = complete_run(request(scheme, continue_from=half, steps=_STEPS - _STEPS // 2, every=_STEPS))
     same = all(np.array_equal(a, b, equal_nan=True) for a, b in zip(jax.tree.leaves(rest.final), jax.tree.leaves(uncut.final), strict=True))
     gap = 0.0 if same else _gap(rest.final, uncut.final)
     return Finding("a cut run goes on", gap, 0.0, verdict_of(same), f"{_STEPS} steps in one piece and in two, to the bit")

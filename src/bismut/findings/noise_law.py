@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy
 
-from bismut.ensembles import request, run_request, values
+from bismut.ensembles import complete_run, request, values
 from bismut.ensembles.starts import StartStates
 from bismut.findings.equilibrium import relative_motion
 from bismut.findings.finding import Finding, Verdict
@@ -65,9 +65,7 @@ def drawn_increments(scheme: Scheme, path: Path, step: float) -> tuple[np.ndarra
     recorder = IncrementRecorder(system, m, scheme.path_channels, which)
     zero = jnp.zeros(len(which), system.dtype)
     looks = {"z": values(lambda s: s.p)}
-    run = run_request(
-        request(recorder, State(zero, zero), step=step, steps=_STEPS, every=1, trajectories=_TRAJECTORIES, path=path, observe=looks), progress=False
-    )
+    run = complete_run(request(recorder, State(zero, zero), step=step, steps=_STEPS, every=1, trajectories=_TRAJECTORIES, path=path, observe=looks))
     z = np.asarray(run["z"].value, float).reshape(_TRAJECTORIES, _STEPS + 1, len(which))[:, 1:]
     return z / np.sqrt(step), run.provenance.mode
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from bismut.ensembles import request, run_request
+from bismut.ensembles import complete_run, request
 from bismut.findings.checks import Study
 from bismut.findings.cost import seconds_for, step_operations
 from bismut.findings.finding import Finding, not_measured
@@ -41,11 +41,11 @@ def orbit_temperature(study: Study) -> Finding:
     every = int(np.clip(np.ceil(1 / (rate * study.step)), 5, 2000))
     sides = jax.jit(jax.vmap(lambda q, p: _sides(system, q, p, t0)))
     course = {"step": study.step, "trajectories": _TRAJECTORIES, "seed": study.seed, "t0": study.t0}
-    result = run_request(request(scheme, state, steps=_BURN * every, every=every, **course), progress=False)
+    result = complete_run(request(scheme, state, steps=_BURN * every, every=every, **course))
     price = seconds_for(_TRAJECTORIES * every * step_operations(scheme, state), result.provenance.mode)  # of a look
     looks = []
     while len(looks) < np.clip(study.budget / price - _BURN, 2, _LOOKS):
-        result = run_request(request(scheme, continue_from=result, every=every, steps=every), progress=False)
+        result = complete_run(request(scheme, continue_from=result, every=every, steps=every))
         assert result.final is not None
         looks.append([np.asarray(side) for side in sides(result.final.q, result.final.p)])
     steep, curved = (np.stack([look[side] for look in looks]) for side in (0, 1))

@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 
 from bismut.actions import Action, Verlet
-from bismut.ensembles import energy, request, run_request, values
+from bismut.ensembles import complete_run, energy, request, values
 from bismut.findings.checks import Study, check
 from bismut.findings.convergence_study import FINEST, MOST_CHANNELS, Convergence, convergence, copies, slope_of, trajectories_for, weak_convergence
 from bismut.findings.finding import Finding, Verdict, at_most, not_measured, verdict_of
@@ -189,7 +189,7 @@ def _modified_energy(study: Study, quiet: Scheme, starts: State, H: np.ndarray, 
 def _energies(scheme: Scheme, starts: State, study: Study, finer: int) -> tuple[np.ndarray, np.ndarray]:
     """H of (trajectories, looks), and the times, with the step divided by a number."""
     course = {"step": study.step / finer, "steps": finer * _LOOKS * _EVERY, "every": finer * _EVERY, "trajectories": _TRAJECTORIES}
-    result = run_request(request(scheme, starts, seed=study.seed, t0=study.t0, observe={"energy": values(energy)}, **course), progress=False)
+    result = complete_run(request(scheme, starts, seed=study.seed, t0=study.t0, observe={"energy": values(energy)}, **course))
     return np.asarray(result["energy"].value), np.asarray(result.times)
 
 

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles import request, run_request
+from bismut.ensembles import complete_run, request
 from bismut.findings.equilibrium import temperatures
 from bismut.findings.report import Report
 from bismut.findings.statistics import ALARM, close_to, holm_verdicts, mean_of
@@ -87,10 +87,10 @@ def _bismut(scheme: Langevin, q: Any, names: list[str], step: float) -> PeerSamp
         return flat(state.p) * flat(system.velocity(state.q, state.p, 0.0)) / KT
 
     start = scheme.start(q, temperature=KT)
-    result = run_request(request(scheme, start, step=step, trajectories=4000, seed=1, steps=every, every=every), progress=False)
+    result = complete_run(request(scheme, start, step=step, trajectories=4000, seed=1, steps=every, every=every))
     looks = []
     for _ in range(_BURN + _LOOKS):
-        result = run_request(request(scheme, continue_from=result, steps=every, every=every), progress=False)
+        result = complete_run(request(scheme, continue_from=result, steps=every, every=every))
         assert result.final is not None
         looks.append(np.asarray(axes(State(result.final.q, result.final.p))))
     return PeerSample("bismut, " + scheme.title, names, step, np.stack(looks[_BURN:]))

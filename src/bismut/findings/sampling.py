@@ -18,7 +18,7 @@ import jax
 import numpy as np
 import scipy
 
-from bismut.ensembles import request, run_request
+from bismut.ensembles import complete_run, request
 from bismut.ensembles.result import Result
 from bismut.ensembles.task import bytes_of
 from bismut.errors import BismutError
@@ -81,7 +81,7 @@ def sample(
     while not trajectories and count > _LEAST and seconds_for(count * operations * 2 * _FEWEST * every) > budget:
         count = max(count // 2, _LEAST)
     first = request(scheme, start, step=step, steps=1, every=1, trajectories=count, seed=seed, t0=t0)
-    result = run_request(first, progress=False)  # compiles
+    result = complete_run(first)  # compiles
     price = seconds_for(count * operations, result.provenance.mode)  # of a step
     if 3 * every * price > 20 * budget:
         raise BudgetExceeded(f"{count} trajectories of {operations:.1g} operations a step take about {3 * every * price:.0f} s; give budget=")
@@ -134,7 +134,7 @@ def _in_parts(function: Callable[[State], dict[str, Any]], most: int) -> Callabl
 
 
 def _advance(result: Result, steps: int) -> Result:
-    return run_request(request(result.request.scheme, continue_from=result, steps=steps, every=steps), progress=False)
+    return complete_run(request(result.request.scheme, continue_from=result, steps=steps, every=steps))
 
 
 def _grown(kinetic: np.ndarray, typical: float) -> float:

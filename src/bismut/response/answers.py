@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from bismut.ensembles import request, run_request, with_parameters
+from bismut.ensembles import complete_run, request, with_parameters
 from bismut.ensembles.observers.report import ObserverReport
 from bismut.noise import Wiener
 from bismut.response import pushed
@@ -97,7 +97,7 @@ def steady(pushes: Pushes) -> Answer:
     driven = pushed.pushed(pushes.scheme, pushes.watch.picked, pushes.bodies)
     observe = {"drift": Drift(pushes.watch.part, None, float(after), pushes.bodies, every=pushes.watch.every)}
     common = {"steps": pushes.steps, "observe": observe, "sweep": pushes.sweep(size), "path": pushes.path(0)}
-    run = run_request(request(driven, pushes.states, **common, **pushes.run), progress=False)
+    run = complete_run(request(driven, pushes.states, **common, **pushes.run))
     slopes = pushes.own(np.asarray(run.observables["drift"].value))
     return _extrapolated(pushes, slopes, size, f"; F = {size:.3g}", float(len(_SIGNS) * pushes.steps * slopes.shape[0] * pushes.bodies), 3)
 
@@ -129,11 +129,11 @@ def transient(pushes: Pushes) -> Answer:
     states, moved = pushes.states, []
     for k in range(rounds):
         common = {"observe": observe, "path": pushes.path(pushes.steps + k * steps), **pushes.run}
-        first = run_request(request(on, states, steps=1, sweep=pushes.sweep(size), **common), progress=False)
-        rest = run_request(request(off, continue_from=first, steps=steps - 1, observe=observe), progress=False)
+        first = complete_run(request(on, states, steps=1, sweep=pushes.sweep(size), **common))
+        rest = complete_run(request(off, continue_from=first, steps=steps - 1, observe=observe))
         moved.append(sum(np.asarray(run.observables["moved"].value) for run in (first, rest)) / step)
         if k + 1 < rounds:
-            states = run_request(request(off, states, steps=steps, **common), progress=False).final
+            states = complete_run(request(off, states, steps=steps, **common)).final
     slopes = pushes.own(np.mean(moved, 0))
     work = float(rounds * (1 + len(_SIGNS) * slopes.shape[0] * pushes.bodies) - 1) * steps
     return _extrapolated(pushes, slopes, size, f"; F h = {size * step:.3g}, {rounds} pushes a trajectory", work, len(_MARKS) - 2)

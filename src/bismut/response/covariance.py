@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bismut.ensembles import request, run_request
+from bismut.ensembles import complete_run, request
 from bismut.ensembles.observable import value_of
 from bismut.ensembles.observers.report import ObserverReport
 from bismut.ensembles.observers.watcher import Watcher
@@ -125,7 +125,7 @@ def covariances(scheme: Scheme, start: Any, of: Any, parameters: Parameters, pat
     """Estimates (n, P, M) of single trajectories, linearised, values (n, M), failures and the engine."""
     watch = Covarying(of, parameters, every=every)
     settings = {"step": step, "steps": steps, "burn_in": burn_in, "trajectories": trajectories, "first_trajectory": first, "t0": t0, "path": path}
-    run = run_request(request(scheme, start, observe={"covariance": watch}, keep_final=False, **settings), progress=False)
+    run = complete_run(request(scheme, start, observe={"covariance": watch}, keep_final=False, **settings))
     seen = run.observables["covariance"]
     value, partial, slope, product = (np.asarray(getattr(seen, name)) for name in ("value", "partial", "slope", "product"))
     O, G = value.mean(0), slope.mean(0)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bismut.arguments import checked
-from bismut.ensembles import potential_energy, request, run_request, values
+from bismut.ensembles import complete_run, potential_energy, request, values
 from bismut.ensembles.checks import RUN
 from bismut.errors import BismutError, DomainError
 from bismut.findings.statistics import SURE
@@ -261,7 +261,7 @@ def _simulated_checks(fitted: Langevin, path: ObservedPath, seed: int) -> list[M
     states = state_at(path, rows)
     kT = float(fitted.kT(path.t0))
     start = fitted.start(states.q, momentum=states.p) if states.p is not None else fitted.start(states.q, temperature=kT)
-    run = run_request(
+    run = complete_run(
         request(
             fitted,
             start,
@@ -272,8 +272,7 @@ def _simulated_checks(fitted: Langevin, path: ObservedPath, seed: int) -> list[M
             t0=path.t0,
             observe={"U": values(potential_energy, every=1)},
             keep_final=False,
-        ),
-        progress=False,
+        )
     )
     simulated = np.asarray(run.observables["U"].value)[:, 1:]
     potential = jax.jit(jax.vmap(lambda q: fitted.system.potential(q, path.t0)))

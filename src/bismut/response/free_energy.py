@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from bismut.arguments import Rule, checked, integer, is_number
-from bismut.ensembles import request, run_request, time_average
+from bismut.ensembles import complete_run, request, time_average
 from bismut.ensembles.checks import RUN
 from bismut.ensembles.observable import Observable
 from bismut.ensembles.starts import start_at
@@ -169,7 +169,7 @@ def _work(driven: Scheme, start: Any, ends: tuple[float, float], settings: dict,
     n, duration = settings["trajectories"], steps * settings["step"]
     at_rest = between(driven, a, a, duration)
     common = {**settings, "first_trajectory": first}
-    settled = run_request(request(at_rest, start, steps=max(burn_in, 1), path=path, **common), progress=False).final
+    settled = complete_run(request(at_rest, start, steps=max(burn_in, 1), path=path, **common)).final
     assert settled is not None
     finite = np.all([np.isfinite(np.asarray(leaf)).reshape(n, -1).all(1) for leaf in jax.tree.leaves(settled)], 0)
     moving = between(driven, a, b, duration)
@@ -178,7 +178,7 @@ def _work(driven: Scheme, start: Any, ends: tuple[float, float], settings: dict,
     common["trajectories"] = int(finite.sum())
     if not finite.any():
         return np.empty(0)
-    run = run_request(request(moving, begun, steps=steps, path=path.shift(max(burn_in, 1)), **common), progress=False)
+    run = complete_run(request(moving, begun, steps=steps, path=path.shift(max(burn_in, 1)), **common))
     assert run.final is not None
     assert run.final.ledger is not None
     work = np.asarray(run.final.ledger.work)
@@ -202,7 +202,7 @@ def _integrated(scheme: Scheme, start: Any, name: str, a: float, b: float, setti
     values = a + (b - a) * nodes
     n = max(settings["trajectories"] // _NODES, 2)
     slope = Observable(f"d/d{name}", _Slope(name))
-    run = run_request(
+    run = complete_run(
         request(
             scheme,
             start_at(scheme, start, 0.0).start,
@@ -214,8 +214,7 @@ def _integrated(scheme: Scheme, start: Any, name: str, a: float, b: float, setti
             sweep={name: values},
             observe={"slope": time_average(slope, every=1)},
             keep_final=False,
-        ),
-        progress=False,
+        )
     )
     mean, error = np.asarray(run.observables["slope"].mean), np.asarray(run.observables["slope"].stderr)
     value, half = (b - a) * float(weights @ mean), (b - a) * float(rough @ mean[::2])

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bismut.ensembles import moments, request, run_request, values
+from bismut.ensembles import complete_run, moments, request, values
 from bismut.ensembles.moments import Moments
 from bismut.mechanics import Scheme
 from bismut.noise import Wiener
@@ -36,7 +36,7 @@ class Problem:
     def values(self, steps: int, substeps: int, first: int, trajectories: int) -> tuple[np.ndarray, int]:
         """f at the end for each trajectory, flat (trajectories, components), NaN for those that failed; and how many those are."""
         path = Wiener(self.seed, substeps=substeps)
-        run = run_request(
+        run = complete_run(
             request(
                 self.scheme,
                 self.start,
@@ -48,8 +48,7 @@ class Problem:
                 t0=self.t0,
                 observe={"of": values(self.of, every=steps)},
                 keep_final=False,
-            ),
-            progress=False,
+            )
         )
         return np.asarray(run.observables["of"].value)[:, -1].reshape(trajectories, -1), len(run.outcome.failures)
 

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from bismut.arguments import Rule, checked, integer, one_of, positive
-from bismut.ensembles import request, run_request, values
+from bismut.ensembles import complete_run, request, values
 from bismut.ensembles.checks import RUN
 from bismut.ensembles.observable import measure
 from bismut.ensembles.starts import start_at
@@ -234,7 +234,7 @@ def _undefined(question: Question) -> bool:
     run, few = question.run, 1 if question.batch else 8
     start = jax.tree.map(lambda leaf: leaf[0], question.start) if question.batch else question.start
     settings = {"step": run["step"], "steps": run["burn_in"] + run["steps"], "trajectories": few, "t0": run["t0"], "path": question.path}
-    seen = run_request(request(question.scheme, start, observe={"of": values(question.of, every=settings["steps"])}, **settings), progress=False)
+    seen = complete_run(request(question.scheme, start, observe={"of": values(question.of, every=settings["steps"])}, **settings))
     last = np.asarray(seen.observables["of"].value)[:, -1].reshape(few, -1)
     return int((~np.isfinite(last).all(1)).sum()) > len(seen.outcome.failures)
 

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from bismut.arguments import Rule, checked, flag, integer, number, positive
-from bismut.ensembles import request, run_request
+from bismut.ensembles import complete_run, request
 from bismut.ensembles.checks import RUN
 from bismut.ensembles.starts import start_at
 from bismut.errors import BismutError, DomainError
@@ -178,7 +178,7 @@ def transport(  # noqa: PLR0915
     watch = Spread(part, flux, int(lags), seen, between, every=looks)
     _check_components(scheme, start, watch)
     settings = {"step": step, "trajectories": trajectories, "burn_in": burn_in, "seed": seed}
-    run = run_request(request(scheme, start, steps=steps, observe={"spread": watch}, **settings), progress=False)
+    run = complete_run(request(scheme, start, steps=steps, observe={"spread": watch}, **settings))
     spread = run.observables["spread"]
     lag, n = np.asarray(spread.coordinates["lag"]), int(spread.count)
     if n < 2:
