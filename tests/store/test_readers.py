@@ -69,6 +69,17 @@ def test_readers_see_the_old_or_the_new(tmp_path, act):
     assert changed <= writes + 1, (changed, writes)  # none without a change of its own, the last of which may not be told yet
 
 
+def test_a_run_that_is_set_aside_while_it_is_read_is_read_again(tmp_path):
+    """Between two renames of a replacement the run of now is the old one, elsewhere: nothing of it is missing."""
+    path = tmp_path / "a"
+    writers.saved(path, 1.0)
+    stored = open_run(path)
+    path.rename(sibling(path, "old"))
+    with pytest.raises(ChangedError):
+        stored.results(2**20)
+    assert read_stable(path, lambda run: run.results(2**20)) is not None
+
+
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:.*is not complete")
 @pytest.mark.parametrize("act", [extended, writers.saved])

@@ -173,6 +173,8 @@ class StoredRun:
         try:
             run = open_run(self.folder, allow_damage=True)
             now, problem = run.committed.get(place), run.manifest.problem
+            if run.folder != self.folder:  # set aside just now, the new one not in its place yet
+                now = None
         except StoreError:
             if not re.fullmatch(r"\..+\.old", self.folder.name):
                 raise
