@@ -28,6 +28,11 @@ class Interrupted(KeyboardInterrupt):
         self.cause = cause
 
 
+def interrupt_of(cause: str) -> KeyboardInterrupt:
+    """The interrupt of a measurement, with the number of its signal, if it was one."""
+    return KeyboardInterrupt(*([int(signal.Signals[cause])] if cause in signal.Signals.__members__ else []))
+
+
 class Stop:
     """Whether the run is to stop, and why: the name of a signal, "time" from the deadline on, a full "disk", or "workers" that die."""
 

@@ -5,7 +5,6 @@ The executor decides where a block is computed; it knows nothing of mechanics, a
 
 from __future__ import annotations
 
-import signal
 from contextlib import closing
 from itertools import takewhile
 
@@ -14,7 +13,7 @@ from bismut.ensembles import block_job
 from bismut.ensembles.assembly import PartialBlock, assemble, trajectories_of
 from bismut.ensembles.block_job import BlockCheckpoint, BlockJob, StepsDone
 from bismut.ensembles.block_log import BlockLog
-from bismut.ensembles.interruption import Stop
+from bismut.ensembles.interruption import Stop, interrupt_of
 from bismut.ensembles.journal import Job, Journal
 from bismut.ensembles.observers.records import Records
 from bismut.ensembles.ordered_merge import OrderedMerge
@@ -62,7 +61,7 @@ def complete_run(request: Request) -> Result:
     """All of a run that is part of a measurement. An interrupt ends the measurement: half a run would be taken for one of half the length."""
     result = run_request(request, progress=False)
     if result.outcome.interrupted:
-        raise KeyboardInterrupt(int(getattr(signal, result.outcome.cause, signal.SIGINT)))
+        raise interrupt_of(result.outcome.cause)
     return result
 
 
